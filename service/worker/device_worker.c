@@ -71,7 +71,7 @@ static void lose_by(struct device_worker *w, enum status st, const struct proble
     struct problem lost = *why;
 
     lost.status = st;
-    worker_lose(w, &lost);
+    worker_lose(w, &lost, NULL);
 }
 
 void command_started(struct device_worker *w, struct accepted_command *k)
@@ -100,23 +100,54 @@ void command_answer(struct device_worker *w, struct accepted_command *k, enum st
         lose_by(w, st, why);
 }
 
-void worker_lose(struct device_worker *w, const struct problem *why)
+static bool runs_kernels(const struct accepted_command *k)
+{
+    return k->command.message == MESSAGE_LAUNCH || k->command.message == MESSAGE_COMMAND_LIST || k->command.message == MESSAGE_GRAPH_RUN;
+}
+
+/* It was under way, as far as the device tells, when the context was lost. */
+static bool may_be_it(struct device_worker *w, const struct accepted_command *k)
+{
+    return k->issued && (!k->refused || status_is_fatal(k->refused)) && command_reached(w, k);
+}
+
+static void answer_all(struct device_worker *w, struct command_queue *all, const struct problem *why)
 {
     struct accepted_command *k;
 
+    while ((k = TAILQ_FIRST(all))) {
+        struct completion done = {0};
+
+        TAILQ_REMOVE(all, k, queued);
+        command_answer(w, k, why->status, &done, why);
+    }
+}
+
+static bool blames_kernels(const struct problem *why)
+{
+    return why->status == STATUS_KERNEL_FAULT || why->status == STATUS_EXECUTION_TIMEOUT;
+}
+
+/* The first report is the session's: so the reason comes first. As in CUDA, copies behind a kernel are told of its fault. */
+void worker_lose(struct device_worker *w, const struct problem *why, const struct problem *innocent)
+{
+    struct command_queue     guilty = TAILQ_HEAD_INITIALIZER(guilty), rest = TAILQ_HEAD_INITIALIZER(rest);
+    struct accepted_command *k;
+    struct problem           other;
+
     w->lost = true;
-    while ((k = streams_pop_any(w))) {
-        struct completion done = {0};
-
-        command_answer(w, k, why->status, &done, why);
-    }
-    while ((k = TAILQ_FIRST(&w->barriers))) {
-        struct completion done = {0};
-
-        TAILQ_REMOVE(&w->barriers, k, queued);
-        command_answer(w, k, why->status, &done, why);
-    }
     log_warn("worker", "the context is lost: %s: %s", status_code(why->status), why->detail);
+    problem_set(&other, STATUS_WORKER_LOST, "ended for other work of the session: %s", why->detail);
+    while ((k = streams_pop_any(w))) {
+        bool told_why = !runs_kernels(k) || !blames_kernels(why) || (!innocent && may_be_it(w, k));
+        if (told_why)
+            TAILQ_INSERT_TAIL(&guilty, k, queued);
+        else
+            TAILQ_INSERT_TAIL(&rest, k, queued);
+    }
+    answer_all(w, &guilty, why);
+    answer_all(w, &rest, innocent ? innocent : &other);
+    answer_all(w, &w->barriers, why);
 }
 
 /* ---- commands ---- */

@@ -63,6 +63,10 @@ def endless(**changes):
     return launch("endless", {"buf": "c"}, **changes)
 
 
+def failures_of(client):
+    return next(line for line in client.get("/metrics").body.decode().splitlines() if line.startswith("gpurest_failures_total "))
+
+
 def run_for_long(client):
     path = client.post(S + "/launches", endless(timeout_ms=600000), Prefer="respond-async").expect(202).headers["Location"]
     until(lambda: client.get(path).json()["state"] == "running", "it does not begin")
@@ -70,18 +74,19 @@ def run_for_long(client):
 
 
 def test_what_ran_beside_it_is_told_that_other_work_ended_it(client):
-    """It is known which one passed its deadline: what has time left has done nothing wrong."""
-    beside = run_for_long(client)
+    """It is known which one passed its deadline: what has time left has done nothing wrong, and neither has the service."""
+    beside, failures = run_for_long(client), failures_of(client)
     mine = type(client)(client.host, client.port, client.headers)
     with ThreadPoolExecutor(1) as thread:
-        batch = thread.submit(mine.post, S + "/batches", {"ops": [{"op": "launch", **endless(stream="batch")}], "timeout_ms": 600000})
+        batch = thread.submit(mine.post, S + "/batches", {"ops": [{"op": "launch", **endless(stream=name)} for name in ("x", "y")], "timeout_ms": 600000})
         problem = client.post(S + "/launches", endless(stream="own", timeout_ms=3000))
         batch = batch.result()
     assert (problem.status, problem.code) == (504, "execution_timeout") and "timeout_ms of 3000 ms" in problem.json()["detail"], problem
     other = client.get(beside, Prefer="wait=60").json()
     assert other["problem"]["code"] == "worker_lost" and "started_at" in other, other
     assert "faulted before this launch finished (execution_timeout: the kernel exceeded its timeout_ms of 3000 ms" in other["problem"]["detail"]
-    assert (batch.status, batch.code) == (503, "worker_lost") and "other work of the session" in batch.json()["detail"], batch
+    assert (batch.status, batch.code) == (503, "worker_lost") and "for other work of the session" in batch.json()["detail"], batch
+    assert "op_index_last" not in batch.json() and failures_of(client) == failures, batch
     fault = client.get(S).json()["fault"]
     assert fault["code"] == "execution_timeout" and "timeout_ms of 3000 ms" in fault["detail"], fault
 

@@ -128,11 +128,18 @@ def test_what_had_not_started_when_another_stream_faulted_says_so(client, sessio
     assert other["state"] == "succeeded" or (other["problem"]["code"] == "worker_lost" and not other.get("started_at"))
 
 
-def test_what_has_time_left_when_another_stream_is_overdue_is_told_so(client, session):
-    """It runs beside that one, or has not started, where a device runs one kernel at a time."""
+def test_what_has_time_left_when_another_stream_is_overdue_is_told_so(service, client, session):
+    """It runs beside that one, or has not started, where a device runs one kernel at a time. Copies are told of the kernel, as in CUDA."""
     client.put_cuda(session + "/modules/m", SPIN)
+    client.put(session + "/buffers/b", {"size": 64}).expect(201)
     spin = [launch("spin", {"i64": 2**50}, module="m", **own) for own in ({"stream": "a", "timeout_ms": 2000}, {"stream": "b"})]
     paths = [client.post(session + "/launches", one, Prefer="respond-async").headers["Location"] for one in spin]
+    more = [("POST", "/batches", {"ops": [{"op": "launch", **spin[1], "stream": name} for name in ("c", "d")], "timeout_ms": 600000}),
+            ("GET", "/buffers/b/data", None)]
+    with ThreadPoolExecutor(len(more)) as pool:
+        batch, copy = pool.map(lambda sent: service.client().request(sent[0], session + sent[1], sent[2]), more)
+    assert batch.code in ("worker_lost", "session_faulted") and "op_index_last" not in batch.json(), batch
+    assert copy.status == 200 or copy.code in ("execution_timeout", "session_faulted"), copy
     problems = [client.get(path, Prefer="wait=60").json()["problem"] for path in paths]
     assert [problem["code"] for problem in problems] == ["execution_timeout", "worker_lost"], problems
     assert "before this launch finished (execution_timeout" in problems[1]["detail"]

@@ -42,7 +42,7 @@ static struct endpoint_metrics *metrics_of(const struct exchange *x)
 
 static void note_failure(const struct exchange *x, unsigned class, uint64_t now)
 {
-    bool own = class == 5 && status_blames_service(x->r.problem.status);
+    bool own = class == 5 && status_blames_service(x->r.problem.status) && !x->r.problem.of_other_work;
 
     if (own)
         counter_add(COUNTER_FAILURES, 1);

@@ -171,6 +171,7 @@ static void deliver_done(struct worker *w, struct call_slot *slot)
 static void problem_of(const struct completion *d, struct problem *out)
 {
     problem_set(out, (enum status)d->status, "%.*s", (int)strnlen(d->detail, sizeof d->detail), d->detail);
+    out->of_other_work = d->status == STATUS_WORKER_LOST; /* for nothing else does one say so of itself */
     out->cuda_result = d->cuda_result;
     out->access = d->access;
     memcpy(out->cuda_name, d->cuda_name, sizeof d->cuda_name);
@@ -187,8 +188,10 @@ static void problem_of(const struct completion *d, struct problem *out)
 static void worker_lost(struct worker *w, const struct completion *d)
 {
     pthread_mutex_lock(&w->lock);
-    if (!w->end.status)
+    if (!w->end.status) {
         problem_of(d, &w->end);
+        w->told = true;
+    }
     if (worker_state_of(w) == WORKER_READY || worker_state_of(w) == WORKER_STARTING)
         worker_set_state(w, WORKER_STOPPING);
     if (w->kill_ns == DEADLINE_NEVER)
@@ -374,6 +377,25 @@ static struct call_slot *slot_oldest(struct worker *w)
     return oldest;
 }
 
+/* The worker has answered all that it had accepted: a kernel that is left has not run. */
+static bool is_unaccepted(const struct worker *w, const struct call_slot *slot)
+{
+    return w->told && runs_kernels(slot->message) && (w->end.status == STATUS_KERNEL_FAULT || w->end.status == STATUS_EXECUTION_TIMEOUT);
+}
+
+static void end_call(const struct worker *w, struct call_slot *slot, const struct problem *end)
+{
+    struct call *c = slot->call;
+
+    c->problem = *end;
+    if (is_unaccepted(w, slot)) {
+        problem_set(&c->problem, STATUS_WORKER_LOST, "ended for other work of the session: %.400s", end->detail);
+        c->problem.of_other_work = true;
+    }
+    c->status = c->problem.status;
+    c->worker_session_lost = true;
+}
+
 void calls_fail(struct worker *w)
 {
     struct call_slot *slot;
@@ -387,9 +409,7 @@ void calls_fail(struct worker *w)
     if (!end.detail[0])
         snprintf(end.detail, sizeof end.detail, "the worker process was stopped");
     while ((slot = slot_oldest(w))) {
-        slot->call->status = end.status;
-        slot->call->worker_session_lost = true;
-        slot->call->problem = end;
+        end_call(w, slot, &end);
         deliver_done(w, slot);
     }
     pthread_mutex_unlock(&w->drain_lock);

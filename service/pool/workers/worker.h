@@ -62,6 +62,8 @@ unsigned          worker_device(const struct worker *w);
 enum worker_state worker_state_of(const struct worker *w);
 /* Its sandbox; valid once it is READY. */
 enum worker_sandbox worker_sandbox_of(const struct worker *w);
+/* How it ended, ends or failed to start, as far as is known; status OK: nothing is. A copy. */
+void worker_end_problem(struct worker *w, struct problem *out);
 /* Whether calls that run kernels are unfinished; each counts until a moment after its CALL_DONE. Takes no lock. */
 bool worker_computes(const struct worker *w);
 /* Kills the process now (SIGKILL). Its calls end with the given status and problem, later ones with WORKER_LOST. Does not wait. */

@@ -92,7 +92,8 @@ struct worker {
     _Atomic unsigned computing; /* of those, the ones that run kernels; written under lock */
     uint16_t         free_slots[RING_SLOTS];
     unsigned         free_count;
-    struct problem   end; /* how unfinished calls end; status OK = WORKER_LOST */
+    struct problem   end;  /* how unfinished calls end; status OK = WORKER_LOST */
+    bool             told; /* by the worker: it answered what it had accepted. Under lock, fixed once it is DEAD */
 
     pthread_mutex_t  drain_lock; /* over completions, and while events are delivered */
     struct ring      completions;
@@ -112,8 +113,6 @@ enum status worker_start(struct worker **out, const struct worker_options *optio
 void worker_destroy(struct worker *w);
 /* Under lock. */
 void worker_set_state(struct worker *w, enum worker_state next);
-/* How it ended or failed to start; a copy. */
-void worker_end_problem(struct worker *w, struct problem *out);
 /* True: it ended before it was ready; *out says why. NO_WORKER: the device has no part in it. */
 bool worker_start_failed(struct worker *w, struct problem *out);
 

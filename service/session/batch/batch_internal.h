@@ -140,6 +140,7 @@ struct batch {
     unsigned                  failed_op, failed_last;                 /* one of these failed */
     unsigned                  completed;                              /* all operations before this one are known to be done */
     bool                      failed_kernels;                         /* those are of calls that run kernels */
+    bool                      failed_lost;                            /* ... and ended with the worker session */
     bool                      suspected[STREAMS_PER_SESSION_MAX + 1]; /* streams, by slot, whose first failed call was looked at */
     struct problem            failure;
 };

@@ -215,6 +215,7 @@ static void fail_first(struct batch *b, const struct flight_call *f, unsigned fi
     b->failed_op = first;
     b->failed_last = last;
     b->failed_kernels = runs_kernels(f);
+    b->failed_lost = f->call.worker_session_lost;
     b->failure = f->call.problem;
     b->failure.status = b->failed;
     pthread_mutex_lock(&s->lock);
@@ -224,46 +225,34 @@ static void fail_first(struct batch *b, const struct flight_call *f, unsigned fi
     pthread_mutex_unlock(&s->lock);
 }
 
-/* It was under way when another call, of this batch perhaps, ended the worker session. */
-static bool ended_by_another(const struct batch *b, const struct flight_call *f)
+/* Kernels end worker sessions, not the copies that end with them; and of kernels not those that the worker says ended for others. */
+static bool tells_more(const struct batch *b, const struct flight_call *f)
 {
-    return b->failed && b->failed != STATUS_WORKER_LOST && f->call.status == STATUS_WORKER_LOST;
+    return b->failed_lost && f->call.worker_session_lost && runs_kernels(f) &&
+           (!b->failed_kernels || (b->failed == STATUS_WORKER_LOST && f->call.status != STATUS_WORKER_LOST));
 }
 
-/* That other call. */
-static bool gives_the_reason(const struct batch *b, const struct flight_call *f)
-{
-    return b->failed == STATUS_WORKER_LOST && f->call.worker_session_lost && f->call.status != STATUS_WORKER_LOST;
-}
-
-/* Everything that was under way fails with the worker session. The fault is a kernel's, if any was under way; on every stream it can only be
- * in the first call that did not end. */
+/* Everything that was under way fails with the worker session. A kernel's fault can only be, on every stream, in the first call that did not end. */
 static void fail(struct batch *b, const struct flight_call *f)
 {
     bool    *suspected = &b->suspected[(f->stream & 0xffff) % COUNT(b->suspected)];
-    bool     counts = runs_kernels(f) && f->call.worker_session_lost && !*suspected;
+    bool     counts = b->failed_lost && f->call.status == b->failed && runs_kernels(f) && !*suspected;
     unsigned first, last;
 
     suspects(b, f, &first, &last);
     *suspected = *suspected || runs_kernels(f);
-    if (!b->failed || gives_the_reason(b, f)) {
+    if (!b->failed || tells_more(b, f))
         fail_first(b, f, first, last);
-    } else if (ended_by_another(b, f)) {
-        return;
-    } else if (counts && !b->failed_kernels) {
-        b->failed_kernels = true;
-        b->failed_op = first;
+    else if (counts && last > b->failed_last)
         b->failed_last = last;
-    } else if (counts) {
-        b->failed_last = last > b->failed_last ? last : b->failed_last;
-    }
 }
 
 enum status batch_failure(struct batch *b, struct problem *why)
 {
     *why = b->failure;
     batch_set_failed_op(why, b->failed, b->failed_op, b->completed);
-    batch_set_failed_op_up_to(why, b->failed_last);
+    if (!b->failure.of_other_work)
+        batch_set_failed_op_up_to(why, b->failed_last);
     return b->failed;
 }
 

@@ -128,6 +128,7 @@ static void finish_lost(struct launch *l)
     }
     problem_set(&why, STATUS_WORKER_LOST, "the session faulted before this launch finished (%s: %.300s)",
                 status_code(c->session->fault.status), c->session->fault.detail);
+    why.of_other_work = !status_blames_service(c->session->fault.status);
     finish(l, WORK_FAILED, &why);
 }
 

@@ -296,11 +296,14 @@ void worker_session_check_call(struct worker_session *c, const struct call *call
 
 enum status worker_session_not_submitted(struct worker_session *c, enum status st, struct problem *why)
 {
+    struct problem end;
+
     assert(held(&c->session->lock));
     if (st == STATUS_OVERLOADED)
         return problem_set(why, st, "too many calls are waiting for the device");
+    worker_end_problem(c->worker, &end);
     problem_set(why, st, "the session's worker has exited");
-    worker_session_lose(c, why);
+    worker_session_lose(c, end.status ? &end : why);
     return st;
 }
 

@@ -78,8 +78,9 @@ struct host_memory {
 struct probe {
     struct device_stream *stream;
     struct device_event  *event;
-    uint64_t              asked_ns; /* 0: not yet */
-    bool                  failed;   /* nothing could be asked */
+    uint64_t              asked_ns;  /* 0: not yet */
+    bool                  failed;    /* nothing could be asked */
+    uint32_t              unsure_ms; /* of the verdict: how long it had no answer; 0: it had one */
 };
 
 /* A finished launch's printf text. */
@@ -136,8 +137,9 @@ void command_answer(struct device_worker *w, struct accepted_command *k, enum st
 void command_started(struct device_worker *w, struct accepted_command *k);
 /* The statuses that mean that the context is lost. */
 bool status_is_fatal(enum status st);
-/* Answers everything that is left with *why and worker_session_lost. */
-void worker_lose(struct device_worker *w, const struct problem *why);
+/* Answers everything that is left, with worker_session_lost and *why. Work that runs kernels, and cannot have been the one that ended the context, is
+ * answered WORKER_LOST: *innocent, if all of that is; NULL: what the device had not come to. */
+void worker_lose(struct device_worker *w, const struct problem *why, const struct problem *innocent);
 
 /* ---- launches.c ---- */
 /* True: the launch may be issued now, behind s->last. */
@@ -233,6 +235,9 @@ enum status fill_check(const struct msg_mem_fill *m, struct problem *why);
 enum status probe_prepare(struct device_worker *w, struct problem *why);
 /* Of work in flight whose deadline has passed. PENDING: it is not known yet, ask again. EXECUTION_TIMEOUT; or how the context was lost. */
 enum status overdue_judge(struct device_worker *w, const struct accepted_command *k, uint64_t timeout_ms, struct problem *why);
+
+/* How it is told, after a verdict. */
+void overdue_describe(struct device_worker *w, const struct accepted_command *k, uint64_t timeout_ms, struct problem *why);
 
 /* ---- memory.c ---- */
 /* The outcome of allocating that many bytes, in words unless *why has some. */

@@ -64,9 +64,10 @@ static void add_detail(struct problem *why, const char *format, ...)
     va_end(arguments);
 }
 
-static enum status timed_out(struct device_worker *w, const struct accepted_command *k, uint64_t timeout_ms, uint32_t asked_for_ms,
-                             struct problem *why)
+void overdue_describe(struct device_worker *w, const struct accepted_command *k, uint64_t timeout_ms, struct problem *why)
 {
+    uint32_t asked_for_ms = w->probe.unsure_ms;
+
     problem_set(why, STATUS_EXECUTION_TIMEOUT,
                 k->run ? "the operations exceeded their timeout_ms of %llu ms" : "the kernel exceeded its timeout_ms of %llu ms",
                 (unsigned long long)timeout_ms);
@@ -75,6 +76,14 @@ static enum status timed_out(struct device_worker *w, const struct accepted_comm
     if (asked_for_ms)
         add_detail(why, ", or faulted: the driver had not told which %u ms after that, and the device did no other work either",
                    asked_for_ms);
+}
+
+/* `unsure_ms`: how long the device has not told whether it runs on. */
+static enum status timed_out(struct device_worker *w, const struct accepted_command *k, uint64_t timeout_ms, uint32_t unsure_ms,
+                             struct problem *why)
+{
+    w->probe.unsure_ms = unsure_ms;
+    overdue_describe(w, k, timeout_ms, why);
     return STATUS_EXECUTION_TIMEOUT;
 }
 

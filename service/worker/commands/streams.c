@@ -283,51 +283,11 @@ static void launch_ends(struct device_worker *w, struct stream *s, struct accept
         launch_reply(w, s, k, ran_ns, reply);
 }
 
-static void answer_overdue(struct device_worker *w, struct stream *s, struct accepted_command *k, const struct problem *why)
-{
-    struct completion done = {0};
-
-    TAILQ_REMOVE(&s->queue, k, queued);
-    command_answer(w, k, STATUS_EXECUTION_TIMEOUT, &done, why);
-}
-
-/* What stands first on a stream, and is past its own deadline as well. */
-static bool is_overdue_too(struct device_worker *w, struct accepted_command *k, struct problem *why)
-{
-    return k && k->issued && !k->refused && runs_on(w, k) && overdue_judge(w, k, timeout_ms(k), why) == STATUS_EXECUTION_TIMEOUT;
-}
-
-/* The context ends for `k`, the first of `s`. It is told first, as the first report is the session's; what has done nothing wrong is told why. */
-static void lose_overdue(struct device_worker *w, struct stream *s, struct accepted_command *k, const struct problem *why)
-{
-    struct problem others, own = {0};
-
-    problem_set(&others, STATUS_WORKER_LOST, "ended for other work of the session: %s", why->detail);
-    w->lost = true;
-    answer_overdue(w, s, k, why);
-    for (unsigned i = 0; i < w->streams_end; i++) {
-        struct stream *other = &w->streams[i];
-
-        if (other != s && is_overdue_too(w, TAILQ_FIRST(&other->queue), &own))
-            answer_overdue(w, other, TAILQ_FIRST(&other->queue), &own);
-    }
-    worker_lose(w, &others);
-}
-
 /* The oldest one is done, or failed as st and *why say. */
-static void reap_command(struct device_worker *w, struct stream *s, struct accepted_command *k, enum status st, struct problem *why)
+static void reap_done(struct device_worker *w, struct stream *s, struct accepted_command *k, enum status st, struct problem *why)
 {
     struct completion done = {0};
 
-    if (k->overdue) {
-        lose_overdue(w, s, k, why);
-        return;
-    }
-    if (status_is_fatal(st)) {
-        why->status = st;
-        worker_lose(w, why);
-        return;
-    }
     if (s->waiting == k)
         s->waiting = TAILQ_NEXT(k, queued); /* a run that was given up */
     assert(k == TAILQ_FIRST(&s->queue) && k->issued && s->issued > 0);
@@ -343,6 +303,76 @@ static void reap_command(struct device_worker *w, struct stream *s, struct accep
     event_give(w, k->before);
     event_give(w, k->after);
     command_answer(w, k, st, &done, why);
+}
+
+/* ---- the end for an overdue one ---- */
+
+static enum status query_first(struct device_worker *w, struct stream *s, struct accepted_command *k, struct problem *why)
+{
+    bool moved;
+
+    return k->run ? run_poll(w, s, k->run, &moved, why) : query_device(w, s, k, why);
+}
+
+/* What is done by now, and was not looked at since. */
+static void reap_all_done(struct device_worker *w, struct stream *s)
+{
+    struct problem           unused = {0};
+    struct accepted_command *k;
+
+    while ((k = TAILQ_FIRST(&s->queue)) && k->issued && !k->refused && !k->overdue && query_first(w, s, k, &unused) == STATUS_OK)
+        reap_done(w, s, k, STATUS_OK, &unused);
+}
+
+static void answer_overdue(struct device_worker *w, struct stream *s, struct accepted_command *k, const struct problem *why)
+{
+    struct completion done = {0};
+
+    TAILQ_REMOVE(&s->queue, k, queued);
+    command_answer(w, k, STATUS_EXECUTION_TIMEOUT, &done, why);
+}
+
+static void answer_if_overdue(struct device_worker *w, struct stream *s, struct accepted_command *k)
+{
+    struct problem why = {0};
+
+    if (!k || !k->issued || k->refused || !runs_on(w, k))
+        return;
+    overdue_describe(w, k, timeout_ms(k), &why);
+    answer_overdue(w, s, k, &why);
+}
+
+/* The context ends for `k`, the first of `s`. It is told first, as the first report is the session's; what has done nothing wrong is told why. */
+static void lose_overdue(struct device_worker *w, struct stream *s, struct accepted_command *k, const struct problem *why)
+{
+    struct problem innocent;
+
+    for (unsigned i = 0; i < w->streams_end; i++)
+        if (&w->streams[i] != s)
+            reap_all_done(w, &w->streams[i]);
+    w->lost = true;
+    problem_set(&innocent, STATUS_WORKER_LOST,
+                w->probe.unsure_ms ? "ended for other work of the session, unless this faulted: %s"
+                                   : "ended for other work of the session: %s",
+                why->detail);
+    answer_overdue(w, s, k, why);
+    for (unsigned i = 0; i < w->streams_end; i++)
+        if (&w->streams[i] != s)
+            answer_if_overdue(w, &w->streams[i], TAILQ_FIRST(&w->streams[i].queue));
+    worker_lose(w, why, &innocent);
+}
+
+/* ---- reap, go on ---- */
+
+static void reap_command(struct device_worker *w, struct stream *s, struct accepted_command *k, enum status st, struct problem *why)
+{
+    why->status = st;
+    if (k->overdue)
+        lose_overdue(w, s, k, why);
+    else if (status_is_fatal(st))
+        worker_lose(w, why, NULL);
+    else
+        reap_done(w, s, k, st, why);
 }
 
 /* Answers the oldest one when it is done. Polled all the time while something runs, so it clears nothing large. */

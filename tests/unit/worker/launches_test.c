@@ -375,7 +375,7 @@ static void run_for(unsigned i, struct stream *s, uint32_t timeout_ms)
     stream_push(&w, s, &commands[i]);
 }
 
-/* One that has time left, what waits behind it, and a barrier have done nothing wrong. The first report is the session's. */
+/* One that has time left, and what waits behind it, have done nothing wrong. The first report is the session's. A barrier is told that, too. */
 Test(launches, what_ran_beside_an_overdue_one_is_told_so)
 {
     static const char why[] = "ended for other work of the session: the kernel exceeded its timeout_ms of 1 ms";
@@ -390,7 +390,42 @@ Test(launches, what_ran_beside_an_overdue_one_is_told_so)
     expect_end_of_context(2, STATUS_EXECUTION_TIMEOUT, why + strlen("ended for other work of the session: "));
     expect_end_of_context(0, STATUS_WORKER_LOST, why);
     expect_end_of_context(1, STATUS_WORKER_LOST, why);
-    expect_end_of_context(3, STATUS_WORKER_LOST, why);
+    expect_end_of_context(3, STATUS_EXECUTION_TIMEOUT, why + strlen("ended for other work of the session: "));
+}
+
+/* The one whose deadline has passed may have waited for what another one did, and that may be done. */
+Test(launches, what_is_done_by_then_is_told_so)
+{
+    w.streams[1].used = true;
+    w.streams_end = 2;
+    run_for(0, &w.streams[0], 1);
+    run_for(1, &w.streams[1], 2);
+    sleep_ns(4 * NS_PER_MS);
+    atomic_store(dev.steps[3].word, dev.steps[3].value);
+    advance_until_lost();
+    expect_end(1, STATUS_OK);
+    expect_end_of_context(0, STATUS_EXECUTION_TIMEOUT, "the kernel exceeded its timeout_ms of 1 ms");
+}
+
+/* Then nobody knows which one faulted, if one did. */
+Test(launches, where_the_device_does_not_tell_what_ran_beside_may_have_faulted)
+{
+    struct device_ops late = ops;
+
+    late.faults_late_ms = 5;
+    w.ops = &late;
+    w.probe = (struct probe){.stream = (struct device_stream *)(uintptr_t)1, .event = (struct device_event *)(uintptr_t)1};
+    dev.waits = true;
+    w.streams[1].used = w.streams[2].used = true;
+    w.streams_end = 3;
+    run_for(0, &w.streams[0], 1);
+    run_for(1, &w.streams[1], PATIENCE_MS);
+    run_for(2, &w.streams[2], 3);
+    advance_until_lost();
+    expect_end_of_context(0, STATUS_EXECUTION_TIMEOUT, "the kernel exceeded its timeout_ms of 1 ms, in which");
+    expect_end_of_context(2, STATUS_EXECUTION_TIMEOUT, "the kernel exceeded its timeout_ms of 3 ms, in which");
+    expect_end_of_context(1, STATUS_WORKER_LOST,
+                          "ended for other work of the session, unless this faulted: the kernel exceeded its timeout_ms of 1 ms");
 }
 
 Test(launches, each_of_several_that_are_overdue_is_told_its_own_deadline)

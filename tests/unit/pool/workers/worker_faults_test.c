@@ -55,25 +55,36 @@ static void run_trio(uint32_t kernel, uint64_t timeout_ms, enum status st, enum 
     cr_assert_eq(worker_canary(w, &(struct msg_canary){0}, NULL, deadline(), NULL), STATUS_OK);
 }
 
-static void run_fault(uint32_t kernel)
+static void expect_illegal_address(const struct call *c)
+{
+    cr_assert_eq(c->problem.cuda_result, 700);
+    cr_assert_str_eq(c->problem.cuda_name, "CUDA_ERROR_ILLEGAL_ADDRESS");
+}
+
+Test(worker_faults, a_kernel_fault_is_told_with_its_cuda_result)
 {
     struct trio t;
 
-    run_trio(kernel, 1000, STATUS_KERNEL_FAULT, STATUS_KERNEL_FAULT, &t);
-    for (unsigned i = 0; i < 3; i++) {
-        cr_assert_eq(t.calls[i].problem.cuda_result, 700);
-        cr_assert_str_eq(t.calls[i].problem.cuda_name, "CUDA_ERROR_ILLEGAL_ADDRESS");
-    }
+    run_trio(KERNEL_FAULT, 1000, STATUS_KERNEL_FAULT, STATUS_WORKER_LOST, &t);
+    expect_illegal_address(&t.calls[0]);
+    for (unsigned i = 1; i < 3; i++)
+        cr_assert(t.calls[i].problem.of_other_work);
 }
 
-Test(worker_faults, a_kernel_fault_ends_everything_with_its_cuda_result)
-{
-    run_fault(KERNEL_FAULT);
-}
-
+/* Of a device that refuses the next one for it: that may be the one that faulted. */
 Test(worker_faults, a_fault_that_shows_when_the_event_is_recorded_is_told_with_its_cuda_result)
 {
-    run_fault(KERNEL_NOTED);
+    struct trio t;
+
+    trio_submit(KERNEL_NOTED, 1000, &t);
+    for (unsigned i = 0; i < 3; i++)
+        if (call_wait(w, &t.calls[i]) == STATUS_KERNEL_FAULT)
+            expect_illegal_address(&t.calls[i]);
+        else
+            cr_assert(t.calls[i].problem.of_other_work);
+    cr_assert_eq(t.calls[0].status, STATUS_KERNEL_FAULT);
+    pool_give_back(p, w);
+    w = NULL;
 }
 
 Test(worker_faults, a_launch_that_fails_alone_does_not_hold_up_those_behind_it)
@@ -94,6 +105,29 @@ Test(worker_faults, an_endless_kernel_ends_at_its_timeout)
     struct trio t;
 
     run_trio(KERNEL_ENDLESS, 50, STATUS_EXECUTION_TIMEOUT, STATUS_WORKER_LOST, &t);
+}
+
+/* The worker ends before it has taken all that waits in its ring. */
+Test(worker_faults, what_the_worker_never_took_is_not_told_of_a_fault_of_its_own)
+{
+    enum { CALLS = 200 };
+    static struct call calls[CALLS];
+    unsigned           innocent = 0;
+
+    cr_assert_eq(kill(w->process.pid, SIGSTOP), 0);
+    for (unsigned i = 0; i < CALLS; i++) {
+        struct msg_launch m = launch_of(module, i == 0 ? KERNEL_FAULT : KERNEL_PRINT, 0, i, &(uint32_t){i}, i == 0 ? 0 : 4);
+
+        calls[i] = (struct call){.deadline_ns = DEADLINE_NEVER};
+        cr_assert_eq(worker_submit_launch(w, &m, &calls[i]), STATUS_OK);
+    }
+    cr_assert_eq(kill(w->process.pid, SIGCONT), 0);
+    cr_assert_eq(call_wait(w, &calls[0]), STATUS_KERNEL_FAULT);
+    for (unsigned i = 1; i < CALLS; i++) {
+        cr_assert_eq(call_wait(w, &calls[i]), STATUS_WORKER_LOST, "call %u ended as %s", i, status_code(calls[i].status));
+        innocent += calls[i].problem.of_other_work;
+    }
+    cr_assert_eq(innocent, CALLS - 1);
 }
 
 Test(worker_faults, a_crash_ends_everything_as_worker_lost)
