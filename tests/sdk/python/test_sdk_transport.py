@@ -166,15 +166,18 @@ def test_a_server_that_takes_nothing_is_a_timeout_with_its_phase(open_transport)
     assert caught.value.phase == "idle"
 
 
+def hangs_after_one(ended):
+    """A service that answers one POST, and then nobody."""
+    def script(peer):
+        if (request := peer.request()) and request[0].startswith("POST"):
+            peer.send(answer_bytes(200, VERSION))
+        ended.wait(60)
+    return script
+
+
 def test_a_long_request_on_a_used_connection_waits_for_its_answer_and_not_to_be_taken():
     ended = threading.Event()
-
-    def script(peer):
-        if peer.request():
-            peer.send(answer_bytes(200, VERSION))
-            ended.wait(60)
-
-    with fake(script) as server:
+    with fake(hangs_after_one(ended)) as server:
         client, like = Transport(Endpoint.parse(server.url), None, Timeout(1.0, 0.2), 0, None), Request("POST", "/x", answer_s=50.0)
         client.post(like, b"1")
         with pytest.raises(errors.TimeoutError_, match="took no bytes for 0.2 s"):
@@ -274,7 +277,7 @@ def alarms(handler):
 def test_a_time_out_comes_while_signals_do(every_s):
     """A program with a timer: each signal ends a call of the system, which is made again."""
     ended = threading.Event()
-    with alarms(lambda *_: None), fake(lambda peer: peer.request() and peer.send(answer_bytes(200, VERSION)) or ended.wait(60)) as server:
+    with alarms(lambda *_: None), fake(hangs_after_one(ended)) as server:
         signal.setitimer(signal.ITIMER_REAL, every_s, every_s)
         client, like = Transport(Endpoint.parse(server.url), None, Timeout(60.0, 0.5), 0, None), Request("POST", "/x")
         client.post(like, b"1")
@@ -324,7 +327,7 @@ def test_an_interrupt_ends_the_wait_for_an_answer():
         raise KeyboardInterrupt
 
     ended = threading.Event()
-    with alarms(interrupt), fake(lambda peer: peer.request() and peer.send(answer_bytes(200, VERSION)) or ended.wait(60)) as server:
+    with alarms(interrupt), fake(hangs_after_one(ended)) as server:
         client, like = Transport(Endpoint.parse(server.url), None, Timeout(60.0, 600.0), 2, None), Request("POST", "/x")
         client.post(like, b"1")
         with pytest.raises(KeyboardInterrupt):

@@ -25,6 +25,7 @@ DESCRIPTORS_MAX = 4
 PIECE_BYTES_MAX = 8 << 20  # of a body, between reports of progress
 PROMPT_US = 5000  # an answer within so long is waited for by the call that reads it; see wait_in_calls()
 Progress = Callable[[int], None]
+Lives = Callable[[str], bool]  # whether the service still answers, of the path that is waited for
 
 
 class Descriptor(Protocol):
@@ -56,10 +57,12 @@ def wait_in_calls(sock: socket.socket) -> None:
 
 
 class Connection:
-    """Used by one thread at a time. After any exception it must be closed."""
+    """Used by one thread at a time. After any exception it must be closed. Without `lives` every time-out is an exception."""
 
-    def __init__(self, sock: socket.socket, endpoint: Endpoint, token: Optional[str], idle_s: Optional[float]) -> None:
+    def __init__(self, sock: socket.socket, endpoint: Endpoint, token: Optional[str], idle_s: Optional[float], lives: Optional[Lives] = None) -> None:
         self.sock = sock
+        self._lives = lives
+        self._path = ""  # of the request under way
         self.used_at = monotonic()
         self._endpoint, self._host, self._token, self._idle_s = endpoint, endpoint.host_header, token, idle_s
         self._rest = b""
@@ -124,6 +127,7 @@ class Connection:
     def post(self, like: Request, body: bytes) -> Response:
         """As exchange() of the request that begins as `like` and has this body, which is short, in the fewest steps: kernels are launched and arrays computed
         by such."""
+        self._path = like.path
         if like is not self._like:
             self._turn_to(like)
         if body is not self._short:
@@ -154,7 +158,7 @@ class Connection:
                 return os.read(self.sock.fileno(), RECEIVE_BYTES)
             except BlockingIOError:
                 pass
-        return self.sock.recv(RECEIVE_BYTES)
+        return self._receive_some()
 
     def _whole_answer(self, request: Request, sent: bool) -> Response:
         """Nearly always it comes at once. `sent`: the server has taken the whole request."""
@@ -218,6 +222,7 @@ class Connection:
         """False: the server answered before it had everything."""
         pieces, body_bytes = request.pieces, request.body_bytes
         raw = head_of(request, self._host, self._token, self._endpoint.prefix, body_bytes)
+        self._path = request.path
         try:
             if body_bytes <= JOIN_BYTES_MAX:  # which the connection takes at once: the time-out of before serves
                 self.sock.sendall(b"".join((raw, *pieces)))
@@ -225,7 +230,7 @@ class Connection:
                     progress(body_bytes)
                 return True
             self._wait_for(self._idle_s)
-            self.sock.sendall(raw)
+            self._send_part(memoryview(raw))
             return all(self._send_piece(piece, progress) for piece in pieces)
         except OSError as error:
             self._check_refused(request, error)
@@ -244,10 +249,17 @@ class Connection:
             if at and self._answered():
                 return False
             part = view[at:at + SEND_BYTES]
-            self.sock.sendall(part)
+            self._send_part(part)
             if progress:
                 progress(len(part))
         return True
+
+    def _send_part(self, part: memoryview) -> None:
+        while part:
+            try:
+                part = part[self.sock.send(part):]
+            except socket.timeout as error:
+                self._wait_on(error)
 
     # ---- receiving ----
 
@@ -270,7 +282,7 @@ class Connection:
                 elif len(rest) > HEAD_BYTES_MAX:
                     raise ProtocolError("the answer's head is too long")
                 else:
-                    piece = self._receive_with_descriptors() if request.takes_descriptor else self.sock.recv(RECEIVE_BYTES)
+                    piece = self._receive_some(request.takes_descriptor)
                     if not piece:
                         raise self._broken(request, None)
                     rest += piece
@@ -283,6 +295,18 @@ class Connection:
         if isinstance(error, socket.timeout):
             return TimeoutError_(f"{request.method} {request.path}: no answer for {self._waits_s} s", phase="idle")
         return self._broken(request, error)
+
+    def _wait_on(self, error: OSError) -> None:
+        """Nothing has come or gone for a time-out: raises the error unless the service still answers. Then what is waited for takes long."""
+        if self._lives is None or not self._lives(self._path):
+            raise error
+
+    def _receive_some(self, with_descriptors: bool = False) -> bytes:
+        while True:
+            try:
+                return self._receive_with_descriptors() if with_descriptors else self.sock.recv(RECEIVE_BYTES)
+            except socket.timeout as error:
+                self._wait_on(error)
 
     def _receive_with_descriptors(self) -> bytes:
         """What comes with the bytes of a Unix socket is kept for the response. One that is not asked for is dropped by the kernel."""
@@ -325,7 +349,7 @@ class Connection:
             progress(at)
         while at < len(into):
             try:
-                count = self.sock.recv_into(into[at:at + PIECE_BYTES_MAX])
+                count = self._receive_into(into[at:at + PIECE_BYTES_MAX])
             except socket.timeout as error:
                 raise TimeoutError_(f"no bytes came for {self._idle_s} s, after {at} of {len(into)}", phase="idle") from error
             except OSError as error:
@@ -335,6 +359,13 @@ class Connection:
             at += count
             if progress:
                 progress(count)
+
+    def _receive_into(self, place: memoryview) -> int:
+        while True:
+            try:
+                return self.sock.recv_into(place)
+            except socket.timeout as error:
+                self._wait_on(error)
 
     def _pieces(self, head: Head) -> Iterator[bytes]:
         """Of a body whose length is not known: chunked, or until the connection ends."""
@@ -358,7 +389,7 @@ class Connection:
 
     def _more(self) -> bytes:
         try:
-            return self.sock.recv(RECEIVE_BYTES)
+            return self._receive_some()
         except socket.timeout as error:
             raise TimeoutError_(f"no bytes came for {self._idle_s} s", phase="idle") from error
         except OSError as error:

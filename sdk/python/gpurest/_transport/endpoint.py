@@ -13,12 +13,13 @@ from ..errors import ArgumentError, ConnectionError_, TimeoutError_
 
 DEFAULT_URL = "http://127.0.0.1:8080"
 SOCKET_BUFFER_BYTES = 4 << 20
+KEEPALIVE = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5))  # seconds, as the service has them
 
 
 @dataclass(frozen=True)
 class Timeout:
-    """Seconds. `connect` until a connection is there; `idle` without any progress of a transfer or, once a kernel's own deadline has
-    passed, of an answer. None waits for ever."""
+    """Seconds. `connect` until a connection is there; `idle` without any progress of a transfer or an answer. Then the service is asked whether it is
+    there: if it answers, the wait goes on, for a kernel perhaps. None waits for ever."""
     connect: Optional[float] = 5.0
     idle: Optional[float] = 60.0
 
@@ -100,8 +101,13 @@ class Endpoint:
 
 
 def tune(sock: socket.socket) -> None:
-    """A host default such as bbr paces, and costs a part of the rate on loopback; the kernel may not have the other one."""
+    """A host default such as bbr paces, and costs a part of the rate on loopback; the kernel may not have the other one. Keepalive notices a machine
+    that vanished, and keeps those between awake, while an answer takes long."""
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, seconds in KEEPALIVE:
+        if hasattr(socket, name):
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), seconds)
     peer = sock.getpeername()[0]
     if hasattr(socket, "TCP_CONGESTION") and (peer == "::1" or peer.startswith("127.")):
         try:

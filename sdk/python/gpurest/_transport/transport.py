@@ -4,6 +4,7 @@ from __future__ import annotations
 import logging
 import os
 import random
+import socket
 import threading
 import time
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, TypeVar
@@ -11,7 +12,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, TypeV
 from ..errors import BusyError, ClosedError, ConnectionError_, ForkError, GpurestError, TimeoutError_
 from .connection import JOIN_BYTES_MAX, Connection, Progress, close_all
 from .endpoint import Endpoint, Timeout
-from .moves import FOLLOWED_MAX, MOVING_PAUSE_S, MOVING_S, Moved, Step, endpoint_after, session_of
+from .moves import FOLLOWED_MAX, MOVING_PAUSE_S, MOVING_S, SESSIONS, Moved, Step, endpoint_after, session_of
 from .steps import Steps, drive
 from .wire import Call, Request, Response, error_of, passed, with_body, with_key
 
@@ -70,6 +71,7 @@ class TransportBase:
         self._moves: Dict[str, Moved[Any]] = {}  # by the sessions' ids here
         self._free: List[Any] = []  # connections
         self._closed = False
+        self._hurried = False  # nobody waits for what takes long
         self._pid = _pid
 
     @property
@@ -188,8 +190,26 @@ class Transport(TransportBase):
         return None
 
     def _open(self) -> Connection:
-        sock = self.endpoint.open(self.timeout.connect, self._tls)
-        return Connection(sock, self.endpoint, self._token, self.timeout.idle)
+        return Connection(self._socket(), self.endpoint, self._token, self.timeout.idle, self._lives)
+
+    def _socket(self) -> socket.socket:
+        return self.endpoint.open(self.timeout.connect, self._tls)
+
+    def _lives(self, path: str) -> bool:
+        """Whether the service that a request waits for answers another one."""
+        if self._hurried:
+            return False
+        try:
+            connection = Connection(self._socket(), self.endpoint, self._token, self.timeout.idle)
+        except GpurestError:
+            return False
+        try:
+            connection.exchange(sign_of_life(path))
+            return True
+        except GpurestError:
+            return False
+        finally:
+            connection.close()
 
     def _give(self, connection: Connection) -> None:
         """After a request. What is not taken back is closed."""
@@ -214,7 +234,7 @@ class Transport(TransportBase):
 
     def hurry(self, seconds: float) -> None:
         """From now on nothing takes longer, and nothing is tried twice."""
-        self.timeout, self.retries = Timeout(seconds, seconds), 0
+        self.timeout, self.retries, self._hurried = Timeout(seconds, seconds), 0, True
         with self._lock:
             free, self._free = self._free, []
         for connection in free:
@@ -383,6 +403,12 @@ def may_ask_again(failure: GpurestError) -> bool:
     if failure.code == "idempotency_in_progress":
         return True
     return isinstance(failure, BusyError) and failure.retryable and failure.status in (421, 429, 503)
+
+
+def sign_of_life(path: str) -> Request:
+    """A request that the service answers at once, while that of `path` waits: of the same session, as those of others may go to other nodes."""
+    sid = session_of(path)
+    return Request("GET", "/livez" if sid is None else SESSIONS + sid)
 
 
 class Counted:

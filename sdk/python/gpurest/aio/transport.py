@@ -3,31 +3,35 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Any, AsyncIterator, Coroutine, Dict, List, Optional, Tuple, TypeVar
+from functools import partial
+from typing import Any, AsyncIterator, Awaitable, Callable, Coroutine, Dict, List, Optional, Tuple, TypeVar
 
 from .._transport.connection import IDLE_CONNECTION_S, readable
 from .._transport.endpoint import Endpoint, tune
 from .._transport.frame import BytesLike
 from .._transport.moves import FOLLOWED_MAX, Moved, Step
 from .._transport.steps import Steps, drive_async
-from .._transport.transport import POOLED_MAX, TransportBase
+from .._transport.transport import POOLED_MAX, TransportBase, sign_of_life
 from .._transport.wire import HEAD_BYTES_MAX, Call, ChunkParser, Head, Request, Response, error_of, head_of, parse_head, passed, with_key
 from ..errors import ConnectionError_, GpurestError, ProtocolError, TimeoutError_
 
 SEND_BYTES = 1 << 20
 RECEIVE_BYTES = 1 << 20
 T = TypeVar("T")
+Lives = Callable[[str], Awaitable[bool]]  # as of blocking connections
 
 
 class AsyncConnection:
-    """Used by one task at a time. After any exception, a cancellation included, it must be closed."""
+    """Used by one task at a time. After any exception, a cancellation included, it must be closed. Without `lives` every time-out is an exception."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, endpoint: Endpoint, token: Optional[str],
-                 idle_s: Optional[float]) -> None:
+                 idle_s: Optional[float], lives: Optional[Lives] = None) -> None:
         self.used_at = time.monotonic()
         self.reusable = False
         self._reader, self._writer = reader, writer
         self._endpoint, self._token, self._idle_s = endpoint, token, idle_s
+        self._lives = lives
+        self._path = ""  # of the request under way
 
     def close(self) -> None:
         """Closes the socket; a second time nothing happens."""
@@ -49,34 +53,45 @@ class AsyncConnection:
 
     async def _send(self, request: Request) -> bool:
         """False: the server closed before it had everything; its answer may be there all the same."""
+        self._path = request.path
         self._writer.write(head_of(request, self._endpoint.host_header, self._token, self._endpoint.prefix))
         try:
             for piece in request.pieces:
                 view = memoryview(piece).cast("B")
                 for at in range(0, len(view), SEND_BYTES):
                     self._writer.write(view[at:at + SEND_BYTES])
-                    await self._within(self._writer.drain(), request, 0.0)
-            await self._within(self._writer.drain(), request, 0.0)
+                    await self._within(self._writer.drain, request, 0.0)
+            await self._within(self._writer.drain, request, 0.0)
         except (BrokenPipeError, ConnectionResetError):
             return False
         return True
 
     async def pass_on(self, request: Request, pieces: AsyncIterator[bytes]) -> Response:
         """Sends a body as it comes from elsewhere."""
+        self._path = request.path
         self._writer.write(head_of(request, self._endpoint.host_header, self._token, self._endpoint.prefix))
         try:
             async for piece in pieces:
                 self._writer.write(piece)
-                await self._within(self._writer.drain(), request, 0.0)
+                await self._within(self._writer.drain, request, 0.0)
         except (BrokenPipeError, ConnectionResetError):
             pass  # the answer may be there all the same
         head = await self.head(request)
         return Response(head.status, head.headers, await self._body(head, None))
 
-    async def _within(self, work: Coroutine[Any, Any, T], request: Request, more_s: float) -> T:
+    async def _patiently(self, work: Callable[[], Coroutine[Any, Any, T]], limit: Optional[float]) -> T:
+        """asyncio.TimeoutError when it has not ended within the limit and the service does not answer either: else what is waited for takes long."""
+        while True:
+            try:
+                return await asyncio.wait_for(work(), limit)
+            except asyncio.TimeoutError:
+                if self._lives is None or not await self._lives(self._path):
+                    raise
+
+    async def _within(self, work: Callable[[], Coroutine[Any, Any, T]], request: Request, more_s: float) -> T:
         limit = None if self._idle_s is None else self._idle_s + more_s
         try:
-            return await asyncio.wait_for(work, limit)
+            return await self._patiently(work, limit)
         except asyncio.TimeoutError as error:
             raise TimeoutError_(f"{request.method} {request.path}: nothing came or went for {limit} s", phase="idle") from error
 
@@ -84,7 +99,7 @@ class AsyncConnection:
         """The status and header fields of the answer to a request."""
         while True:
             try:
-                raw: bytes = await self._within(self._reader.readuntil(b"\r\n\r\n"), request, request.answer_s)
+                raw: bytes = await self._within(partial(self._reader.readuntil, b"\r\n\r\n"), request, request.answer_s)
             except asyncio.LimitOverrunError as error:
                 raise ProtocolError("the answer's head is too long") from error
             except (asyncio.IncompleteReadError, OSError) as error:
@@ -120,7 +135,7 @@ class AsyncConnection:
 
     async def _read(self, most: int) -> bytes:
         try:
-            return await asyncio.wait_for(self._reader.read(most), self._idle_s)
+            return await self._patiently(partial(self._reader.read, most), self._idle_s)
         except asyncio.TimeoutError as error:
             raise TimeoutError_(f"no bytes came for {self._idle_s} s", phase="idle") from error
         except OSError as error:
@@ -162,8 +177,25 @@ class AsyncTransport(TransportBase):
             if time.monotonic() - connection.used_at < IDLE_CONNECTION_S and not connection.stale:
                 return connection
             connection.close()
+        return await self._connect(self._lives)
+
+    async def _connect(self, lives: Optional[Lives]) -> AsyncConnection:
         reader, writer = await self._open()
-        return AsyncConnection(reader, writer, self.endpoint, self._token, self.timeout.idle)
+        return AsyncConnection(reader, writer, self.endpoint, self._token, self.timeout.idle, lives)
+
+    async def _lives(self, path: str) -> bool:
+        """As the blocking transport's."""
+        try:
+            connection = await self._connect(None)
+        except GpurestError:
+            return False
+        try:
+            await connection.exchange(sign_of_life(path), None)
+            return True
+        except GpurestError:
+            return False
+        finally:
+            connection.close()
 
     async def _open(self) -> Tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         at = self.endpoint
@@ -239,8 +271,7 @@ class AsyncTransport(TransportBase):
         moved = self._moved(step.request)
         if moved is not None:
             return await moved.transport._step(there, step._replace(request=moved.request(step.request)))  # type: ignore[no-any-return]
-        reader, writer = await self._open()
-        connection = AsyncConnection(reader, writer, self.endpoint, self._token, self.timeout.idle)
+        connection = await self._connect(self._lives)
         try:
             head = await connection.send_and_head(step.request)
             if head.status != 200 or head.length is None:
@@ -250,8 +281,7 @@ class AsyncTransport(TransportBase):
             connection.close()
 
     async def _passing(self, request: Request, pieces: AsyncIterator[bytes], length: int) -> Response:
-        reader, writer = await self._open()
-        connection = AsyncConnection(reader, writer, self.endpoint, self._token, self.timeout.idle)
+        connection = await self._connect(self._lives)
         try:
             return await connection.pass_on(passed(request, iter(()), length), pieces)
         finally:
@@ -276,8 +306,7 @@ class AsyncTransport(TransportBase):
 
     async def _stream(self, request: Request) -> AsyncIterator[bytes]:
         self._check()
-        reader, writer = await self._open()
-        connection = AsyncConnection(reader, writer, self.endpoint, self._token, self.timeout.idle)
+        connection = await self._connect(self._lives)
         try:
             head = await connection.send_and_head(request)
             if head.status != 200:
