@@ -5,6 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import threading
 import time
+import weakref
 from typing import TYPE_CHECKING, Any, Callable, Dict, Generic, Mapping, Optional, Sequence, TypeVar
 
 from .._transport.steps import Steps, drive
@@ -39,6 +40,17 @@ class JobTold(Generic[T], Unpicklable):
         self._source, self._options = source, tuple(options)
         self._outcome: concurrent.futures.Future[T] = concurrent.futures.Future()
         self._settling = threading.RLock()
+        self._finalizer: Optional[weakref.finalize[Any, Any]] = None
+
+    def _left_to(self, session: SessionState) -> None:
+        """What the batch keeps is known by its result alone: who forgets the job, and all that waits for it, leaves that to the session."""
+        self._finalizer = weakref.finalize(self, session._jobs_left.append, (self._generation, self.id))
+        self._finalizer.atexit = False
+
+    def _hear_end(self) -> None:
+        self._finish = self._fail = None
+        if self._finalizer is not None:
+            self._finalizer.detach()
 
     @property
     def id(self) -> str:
@@ -47,7 +59,7 @@ class JobTold(Generic[T], Unpicklable):
 
     @property
     def state(self) -> str:
-        """As last heard: queued, running, succeeded, failed, cancelled; gone when the service keeps it no longer."""
+        """As last heard, without asking: queued, running, succeeded, failed, cancelled; gone when the service keeps it no longer. done() asks."""
         return str(self._info["state"])
 
     @property
@@ -69,7 +81,7 @@ class JobTold(Generic[T], Unpicklable):
                 self._outcome.set_exception(error)
             else:
                 self._outcome.set_result(result)
-            self._finish = self._fail = None
+            self._hear_end()
 
     def _take_failure(self, error: GpurestError) -> None:
         with self._settling:
@@ -78,7 +90,7 @@ class JobTold(Generic[T], Unpicklable):
             self._note(error)
             self._fail(error)
             self._outcome.set_exception(error)
-            self._finish = self._fail = None
+            self._hear_end()
 
     def _note(self, error: GpurestError) -> None:
         """A fault ends what the session had when the batch was sent; after a reset it is another one's."""
@@ -222,7 +234,7 @@ class WarmTold:
 
     @property
     def state(self) -> str:
-        """As last heard: running, succeeded, failed (one of the items at least), cancelled."""
+        """As last heard, without asking: running, succeeded, failed (one of the items at least), cancelled. done() asks."""
         return str(self._info["state"])
 
     @property

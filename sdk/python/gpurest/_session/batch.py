@@ -10,7 +10,7 @@ from .._values.dtypes import DType
 from .._values.hostmem import Shape, numpy, typed_view
 from ..errors import AbortedError, ArgumentError, ClosedError, CudaError, GpurestError
 from . import requests
-from .background import BatchJob
+from .background import BatchJob, JobTold
 from .event import Event
 from .handle import Unpicklable, calling_line, named
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .stream import Stream
 
 T = TypeVar("T")
-Job = TypeVar("Job")
+Job = TypeVar("Job", bound=JobTold[Any])
 OPS_MAX = 256
 PAYLOAD_BYTES_MAX = 32 << 20
 ANSWER_BYTES_MAX = 64 << 20  # the service's bound on what one batch reads
@@ -70,7 +70,7 @@ class Future(Generic[T], Unpicklable):
 
 
 class LaunchResult:
-    """Of a kernel in a batch: device time in microseconds (None where it was not measured), and what the kernel printed."""
+    """Of a kernel in a batch: device time in microseconds (None where it was not measured), what the kernel printed, and whether that is not all of it."""
 
     def __init__(self, gpu_us: Optional[float], stdout: str) -> None:
         self.gpu_us = gpu_us
@@ -286,7 +286,7 @@ class Batch(Unpicklable):
         """Sends what is queued and returns at once with a BatchJob: the service does it when those before it in the background are done, even
         if this connection, or this process, ends meanwhile. Memory that was given to write() is free again on return. Results are there by the job's
         result(), and futures of the batch, which wait for it. Buffers that it names must not be freed before it is done; those that it makes are
-        usable when its result is here, and lost to this side if that is never fetched. At most 64 MiB are read back. The whole of it is one request; what
+        usable when its result is here, and freed when nobody refers to the batch any more. At most 64 MiB are read back. The whole of it is one request; what
         went beyond `ops_max` or `payload_max` while it was filled was done then."""
         job: BatchJob[Batch] = self._session._drive(self._sending_background(BatchJob))  # type: ignore[attr-defined]
         self._job = job
@@ -296,12 +296,23 @@ class Batch(Unpicklable):
         """`make` is the client's class of jobs."""
         group, session = self._take_group(), self._session
         try:
-            info = yield requests.in_background(requests.session_batch(session.id, self._document(group), group.segments))
+        document = self._document(group)
+        length = requests.length_of(document)
+            info, freed = yield from session._sending_background(document, group.segments)
         except BaseException as error:
             self._not_taken(group, error)
             raise
         self.submitted = True
-        return make(session.client, session, requests.session_job(session.id, info["id"]), info, *self._settlers(group))
+        finish, fail = self._settlers(group)
+
+        def failed(error: GpurestError) -> None:
+            session._not_freed(freed, group.generation, error, length)
+            fail(error)
+
+        job = make(session.client, session, requests.session_job(session.id, info["id"]), info, finish, failed)
+        if document["keep"]:
+            job._left_to(session)
+        return job
 
     def _take_group(self) -> _Group:
         """What is queued, for the background."""

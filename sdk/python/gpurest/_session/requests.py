@@ -3,12 +3,13 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+import json
 import math
 import re
 import secrets
 from functools import lru_cache
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, unquote, urlencode
 
 from .._transport.frame import BATCH_TYPE, BytesLike, Untimed, declared, dumps, framed, pack, pack_text, unpack
 from .._transport.wire import JSON_TYPE, OCTETS, Call, Request, Response, json_request, with_body
@@ -20,6 +21,7 @@ BatchAnswer = Tuple[Document, Dict[str, memoryview]]
 EXECUTION_TIMEOUT_MS = 60_000  # the service's default
 EXECUTION_TIMEOUT_MS_MAX = 3_600_000
 SESSION_S_MAX = 366 * 24 * 3600  # what may be asked for as idle time-out and lifetime; the service may give less
+BUFFER = re.compile("/buffers/([^/?]+)")
 CLIENT_ID = re.compile("[a-z0-9][a-z0-9_-]{0,62}")
 SUCCEEDED = b'"state":"succeeded"'  # of a launch
 UNTOLD = b'{"state":"succeeded","gpu_us":null,"stdout":""}'  # of one that was not to be timed and of which there is nothing else to tell
@@ -176,6 +178,16 @@ def session_sync(sid: str, stream: Optional[str], timeout_ms: Optional[int] = No
 
 def buffer_path(sid: str, bid: str) -> str:
     return f"{session_path(sid)}/buffers/{enc(bid)}"
+
+
+def buffers_of(request: Request) -> List[str]:
+    """The buffers that the service works on while it is at the request: it deletes none of them before."""
+    named = BUFFER.search(request.path)
+    if named is None:
+        return []
+    spec = json.loads(b"".join(request.pieces)) if request.headers.get("Content-Type") == JSON_TYPE else {}
+    others = (spec.get("from"), spec.get("with"))  # of a copy, of a comparison
+    return [unquote(named.group(1)), *(one for one in others if one is not None)]
 
 
 def texture_path(sid: str, tid: str) -> str:
@@ -428,6 +440,25 @@ def _batch_answer(response: Response) -> BatchAnswer:
 
 def session_batch(sid: str, document: Union[Mapping[str, Any], Encoded], segments: Mapping[str, BytesLike]) -> Call[BatchAnswer]:
     return batch(session_path(sid) + "/batches", document, segments)
+
+
+def length_of(document: Union[Mapping[str, Any], Encoded]) -> int:
+    """A batch's number of operations."""
+    return document.length if isinstance(document, Encoded) else len(document.get("ops", ()))
+
+
+def freeing(names: Sequence[str]) -> List[Document]:
+    """The operations that free buffers."""
+    return [{"op": "free", "buf": name} for name in names]
+
+
+def with_frees(document: Union[Mapping[str, Any], Encoded], names: Sequence[str]) -> Union[Mapping[str, Any], Encoded]:
+    """The batch with operations behind its own."""
+    if not names:
+        return document
+    if isinstance(document, Encoded):
+        return document.followed_by(freeing(names))
+    return {**document, "ops": [*document.get("ops", ()), *freeing(names)]}
 
 
 def in_background(call: Call[BatchAnswer]) -> Call[Document]:

@@ -92,7 +92,8 @@ class Session(SessionBase):
         memory = texture_memory(self, wanted, buffer, offset, pitch)
         name = self._new_name("t")
         self._relieve()
-        made = Texture(self, self._allocating(lambda: self._do(requests.texture_create(self.id, name, wanted.spec))), wanted, memory)
+        with self._making(self._textures_left, name):
+            made = Texture(self, self._allocating(lambda: self._do(requests.texture_create(self.id, name, wanted.spec))), wanted, memory)
         if wanted.content is not None:
             made.write(wanted.content)
         return made
@@ -108,7 +109,8 @@ class Session(SessionBase):
         name = self._new_name("b")
         self._relieve()
         if wanted.view is None:
-            self._allocating(lambda: self._do(requests.buffer_create(self.id, name, wanted.size, wanted.shareable)))
+            with self._making(self._doubtful, name):
+                self._allocating(lambda: self._do(requests.buffer_create(self.id, name, wanted.size, wanted.shareable)))
         else:
             transfer.create_filled(self, name, wanted.view, progress)
         return self._buffer_of(wanted, Slot(name))

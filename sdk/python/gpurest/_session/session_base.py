@@ -11,22 +11,16 @@ from .._transport.heartbeats import clock
 from .._transport.steps import Steps, drive
 from .._transport.transport import Cancel
 from .._transport.wire import Call, Request, Response
-from ..errors import GpurestError, OutOfMemoryError, ResourceExhausted
+from ..errors import GpurestError, ResourceExhausted
 from . import requests
-from .session_state import BATCH_OPS_MAX, SessionState, log
+from .session_state import SessionState, is_memory_refused, log
 
 if TYPE_CHECKING:
     from .client import Client
 
 T = TypeVar("T")
-MEMORY_LIMITS = ("session_memory_bytes", "caller_memory_bytes")  # of ResourceExhausted.limit
 _asking = threading.local()  # .now: this thread is within a callback of a refusal, which is not called for its own requests
 Relief = Callable[["SessionBase", ResourceExhausted], bool]  # no device memory for a request; True: some was let go
-
-
-def is_memory_refused(error: GpurestError) -> bool:
-    """There was not enough device memory, or the session or the caller may not have more."""
-    return isinstance(error, OutOfMemoryError) or isinstance(error, ResourceExhausted) and error.limit.get("name") in MEMORY_LIMITS
 
 
 def pages(do: Callable[[Call[Dict[str, Any]]], Dict[str, Any]], path: str) -> Iterator[Dict[str, Any]]:
@@ -38,19 +32,6 @@ def pages(do: Callable[[Call[Dict[str, Any]]], Dict[str, Any]], path: str) -> It
         cursor = page.get("next_cursor")
         if not cursor:
             return
-
-
-def _with_frees(document: Union[Mapping[str, Any], requests.Encoded], names: Sequence[str]) -> Union[Mapping[str, Any], requests.Encoded]:
-    """The batch with operations behind its own."""
-    frees = [{"op": "free", "buf": name} for name in names]
-    if isinstance(document, requests.Encoded):
-        return document.followed_by(frees)
-    return {**document, "ops": [*document.get("ops", ()), *frees]}
-
-
-def _length(document: Union[Mapping[str, Any], requests.Encoded]) -> int:
-    """Its number of operations."""
-    return document.length if isinstance(document, requests.Encoded) else len(document.get("ops", ()))
 
 
 class SessionBase(SessionState):
@@ -68,8 +49,10 @@ class SessionBase(SessionState):
         self._asked_at, generation = clock(), self.generation
         try:
             return self.client._transport.do(call)
-        except GpurestError as error:
-            self._hear(error, generation)
+        except BaseException as error:
+            self._note_unanswered(call.request, error)
+            if isinstance(error, GpurestError):
+                self._hear(error, generation)
             raise
 
     def _post(self, like: Request, body: bytes) -> Response:
@@ -89,8 +72,10 @@ class SessionBase(SessionState):
         self._asked_at, generation = clock(), self.generation
         try:
             return self.client._detours.send(self._info, request, into, progress, cancel)
-        except GpurestError as error:
-            self._hear(error, generation)
+        except BaseException as error:
+            self._note_unanswered(request, error)
+            if isinstance(error, GpurestError):
+                self._hear(error, generation)
             raise
 
     def _hear(self, error: GpurestError, generation: int) -> None:
@@ -133,7 +118,7 @@ class SessionBase(SessionState):
             return False
 
     def free_unused(self) -> int:
-        """Frees now what finalizers and interrupted uploads have left behind; returns how many buffers of finalizers that were."""
+        """Frees now what finalizers and interrupted requests have left behind; returns how many buffers of finalizers that were."""
         return self._drive(self._freeing())
 
     # ---- batches ----
@@ -144,10 +129,14 @@ class SessionBase(SessionState):
 
         Returns the answer's document and what the batch read, by segment id, as views into one block of memory. Raises what the
         failure stands for; `error.op_index` and `error.completed_ops` tell how far it came. Buffers left behind by finalizers are freed
-        by operations at the end, after those of the document. Thread-safe."""
+        by operations at the end, after those of the document, unless they may be busy. Thread-safe."""
         try:
-            if type(document) is requests.Repeated and not self._garbage:
-                return document.read(self._post(document.like, document.body))
+            if type(document) is requests.Repeated and not (self._garbage or self._doubtful):
+                try:
+                    return document.read(self._post(document.like, document.body))
+                except ResourceExhausted as error:
+                    if not self._would_help(error):
+                        raise
             return self._send_batch(document, segments)
         except ResourceExhausted as error:
             self._relieve_of(error)
@@ -155,19 +144,7 @@ class SessionBase(SessionState):
 
     def _send_batch(self, document: Union[Mapping[str, Any], requests.Encoded],
                     segments: Mapping[str, BytesLike]) -> Tuple[Dict[str, Any], Dict[str, memoryview]]:
-        garbage = self._take_garbage(max(0, BATCH_OPS_MAX - _length(document))) if self._garbage and not self._textures_left else []
-        try:
-            return self._do(requests.session_batch(self.id, _with_frees(document, garbage) if garbage else document, segments))
-        except OutOfMemoryError as error:
-            self._put_back(garbage)
-            if not garbage or error.completed_ops:
-                raise
-            self.free_unused()
-            return self._do(requests.session_batch(self.id, document, segments))
-        except GpurestError as error:
-            if error.op_index is None or error.op_index < _length(document):
-                self._put_back(garbage)
-            raise
+        return self._drive(self._sending(document, segments))
 
     # ---- life ----
 

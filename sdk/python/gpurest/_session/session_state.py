@@ -1,31 +1,37 @@
 """What a session is without I/O: its state, names, what this thread or task records, and what finalizers leave behind."""
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import logging
 import os
 import secrets
 from collections import deque
 from itertools import count
-from typing import TYPE_CHECKING, Any, Deque, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, Callable, Deque, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
+from .._transport.frame import BytesLike
 from .._transport.heartbeats import Do, clock
 from .._transport.steps import Steps, drive
-from .._transport.wire import Call
+from .._transport.wire import Request
 from .._values.dtypes import DType, dtype_of
 from .._values.hostmem import Shape, byte_view, count_of, dtype_from, from_sequence, shape_from, shape_of
-from ..errors import ArgumentError, ClosedError, GpurestError, SessionLostError
+from ..errors import ArgumentError, BusyError, ClosedError, GpurestError, OutOfMemoryError, ResourceExhausted, SessionLostError
 from . import requests
+from .background import FINAL
 from .batch import Batch
 from .buffer import Buffer, Slot
 from .handle import Unpicklable, is_ended, is_fault, lost
 from .stream import Stream
+from .transfer import refused
 
 if TYPE_CHECKING:
     from .session import Session
 
 BATCH_OPS_MAX = 4096  # of the contract
 LEASE_S = 60  # of the sessions that a client makes by itself
+MEMORY_LIMITS = ("session_memory_bytes", "caller_memory_bytes")  # of ResourceExhausted.limit
+ASKED_AGAIN_BYTES_MAX = 4 << 20  # of a submission that was interrupted: a longer one was hardly complete, and its bytes would all be sent again
 BEATS = 3  # heartbeats within a lease: two may get lost
 log = logging.getLogger("gpurest.session")
 
@@ -52,11 +58,14 @@ def _checked(wanted: Wanted) -> Wanted:
     return wanted
 
 
-def _quietly(call: Call[None]) -> Steps[None]:
-    try:
-        yield call
-    except GpurestError:
-        pass
+def is_memory_refused(error: BaseException) -> bool:
+    """There was not enough device memory, or the session or the caller may not have more."""
+    return isinstance(error, OutOfMemoryError) or isinstance(error, ResourceExhausted) and error.limit.get("name") in MEMORY_LIMITS
+
+
+def _is_for_later(error: BaseException) -> bool:
+    """The request may do at another time what it did not do now."""
+    return isinstance(error, BusyError) or not refused(error)
 
 
 class SessionState(Unpicklable):
@@ -81,7 +90,9 @@ class SessionState(Unpicklable):
         self._salt = secrets.token_hex(4)
         self._numbers = count(1)
         self._garbage: Deque[Tuple[int, str]] = deque()
-        self._doubtful: Deque[Tuple[int, str]] = deque()  # given-up uploads that may have become buffers after all
+        self._doubtful: Deque[Tuple[int, str]] = deque()  # buffers that go by requests of their own: they may be busy, or not there
+        self._unanswered: Set[str] = set()  # buffers of requests that were broken off, which the service may be at still
+        self._jobs_left: Deque[Tuple[int, str]] = deque()  # batches in the background of which nobody fetches the result
         self._programs_left: Deque[Tuple[int, str]] = deque()  # programs without a name of the user's that nobody refers to any more
         self._textures_left: Deque[Tuple[int, str]] = deque()  # that nobody refers to any more; they go before the buffers that they read
         self._pid = os.getpid()
@@ -236,57 +247,166 @@ class SessionState(Unpicklable):
         """For finalizers: notes that a buffer can go along with a later request. No I/O, no lock, no exception."""
         self._garbage.append((generation, buffer_id))
 
+    def _note_unanswered(self, request: Request, error: BaseException) -> None:
+        """After a request that came to no answer the service may still be at the buffers, and free none of them: a batch that was to do so would fail."""
+        if not refused(error):
+            self._unanswered.update(requests.buffers_of(request))
+
+    @contextlib.contextmanager
+    def _making(self, left: Deque[Tuple[int, str]], name: str) -> Iterator[None]:
+        """What is asked for under a name may be there although no answer came: it is to be freed, too."""
+        generation = self.generation
+        try:
+            yield
+        except BaseException as error:
+            if not refused(error):
+                left.append((generation, name))
+            raise
+
     def _take_garbage(self, most: int) -> List[str]:
+        """Buffers to be freed within a batch."""
         found: List[str] = []
         while self._garbage and len(found) < most:
             try:
                 generation, name = self._garbage.popleft()
             except IndexError:
                 break
-            if generation == self.generation:
+            if generation != self.generation:
+                continue
+            if name in self._unanswered:
+                self._unanswered.discard(name)
+                self._doubtful.append((generation, name))
+            else:
                 found.append(name)
         return found
 
     def _has_left(self) -> bool:
-        return bool(self._garbage or self._doubtful or self._programs_left or self._textures_left)
+        return bool(self._garbage or self._has_left_apart())
 
-    def _take_doubtful(self) -> List[str]:
-        return self._taken(self._doubtful)
+    def _has_left_apart(self) -> bool:
+        """There is what goes by requests of its own."""
+        return bool(self._doubtful or self._programs_left or self._textures_left or self._jobs_left)
 
-    def _take_programs(self) -> List[str]:
-        return self._taken(self._programs_left)
+    def _not_freed(self, names: Sequence[str], generation: int, error: BaseException, length: int) -> None:
+        """After a batch of `length` operations, and behind them those that were to free the buffers."""
+        untried = refused(error) and isinstance(error, GpurestError) and (error.op_index is None or error.op_index < length)
+        (self._garbage if untried else self._doubtful).extend((generation, name) for name in names)
 
-    def _taken(self, left: Deque[Tuple[int, str]]) -> List[str]:
-        found: List[str] = []
-        while True:
+    def _deleting(self, left: Deque[Tuple[int, str]], path: Callable[[str, str], str]) -> Steps[None]:
+        """Each by a request of its own. What is busy, or was not answered, stays for later."""
+        for _ in range(len(left)):
             try:
                 generation, name = left.popleft()
             except IndexError:
-                return found
-            if generation == self.generation:
-                found.append(name)
-
-    def _put_back(self, names: List[str]) -> None:
-        self._garbage.extend((self.generation, name) for name in names)
+                return
+            if generation != self.generation:
+                continue
+            try:
+                yield requests.delete(path(self.id, name))
+            except BaseException as error:
+                if _is_for_later(error):
+                    left.append((generation, name))
+                if not isinstance(error, GpurestError):
+                    raise
 
     def _freeing(self) -> Steps[int]:
-        """Frees what finalizers and given-up uploads have left behind; how many buffers of finalizers that were."""
-        for path in [requests.buffer_path(self.id, name) for name in self._take_doubtful()]:
-            yield from _quietly(requests.delete(path))
-        for path in [requests.program_path(self.id, name) for name in self._take_programs()]:
-            yield from _quietly(requests.delete(path))
-        for path in [requests.texture_path(self.id, name) for name in self._taken(self._textures_left)]:
-            yield from _quietly(requests.delete(path))
+        """Frees what finalizers and interrupted requests have left behind; how many buffers of finalizers that were."""
+        yield from self._ending_jobs()
+        yield from self._deleting(self._programs_left, requests.program_path)
+        yield from self._deleting(self._textures_left, requests.texture_path)
         freed = 0
         while names := self._take_garbage(BATCH_OPS_MAX):
+            generation = self.generation
             try:
-                yield requests.session_batch(self.id, {"ops": [{"op": "free", "buf": name} for name in names]}, {})
-            except GpurestError:
+                yield requests.session_batch(self.id, {"ops": requests.freeing(names)}, {})
+            except BaseException as error:  # somebody else freed one of them, maybe: each for itself
+                self._doubtful.extend((generation, name) for name in names)
+                if not isinstance(error, GpurestError):
+                    raise
                 self._check()
-                for name in names:  # somebody else freed one of them: each for itself
-                    yield from _quietly(requests.delete(requests.buffer_path(self.id, name)))
             freed += len(names)
+        yield from self._deleting(self._doubtful, requests.buffer_path)
         return freed
+
+    # ---- batches, with which it goes ----
+
+    def _sending(self, document: Union[Mapping[str, Any], requests.Encoded], segments: Mapping[str, BytesLike]) -> Steps[requests.BatchAnswer]:
+        """A batch, at whose end goes what finalizers have left behind; before it, where the memory is needed for it, or it goes by requests of its own."""
+        if self._has_left_apart():
+            yield from self._freeing()
+        length, generation = requests.length_of(document), self.generation
+        garbage = self._take_garbage(max(0, BATCH_OPS_MAX - length)) if self._garbage else []
+        try:
+            return (yield requests.session_batch(self.id, requests.with_frees(document, garbage), segments))  # type: ignore[no-any-return]
+        except BaseException as error:
+            self._not_freed(garbage, generation, error, length)
+            if not self._would_help(error):
+                raise
+        yield from self._freeing()
+        return (yield requests.session_batch(self.id, document, segments))  # type: ignore[no-any-return]
+
+    def _would_help(self, error: BaseException) -> bool:
+        """To free what is left, and to send the batch again, of which nothing was done."""
+        return isinstance(error, GpurestError) and is_memory_refused(error) and not error.completed_ops and self._has_left()
+
+    def _sending_background(self, document: Mapping[str, Any], segments: Mapping[str, BytesLike]) -> Steps[Tuple[requests.Document, List[str]]]:
+        """What is told of the job, and the buffers that it frees at its end. Nothing is freed before it, which would wait for the kernels that run,
+        unless its memory is needed."""
+        length, generation = requests.length_of(document), self.generation
+        garbage = self._take_garbage(max(0, BATCH_OPS_MAX - length)) if self._garbage and not self._textures_left else []
+        try:
+            return (yield from self._handing_over(requests.with_frees(document, garbage), segments)), garbage
+        except BaseException as error:
+            self._not_freed(garbage, generation, error, length)
+            if not self._would_help(error):
+                raise
+        yield from self._freeing()
+        return (yield from self._handing_over(document, segments)), []
+
+    def _handing_over(self, document: Union[Mapping[str, Any], requests.Encoded], segments: Mapping[str, BytesLike]) -> Steps[requests.Document]:
+        """Of an interrupted submission, the service says which job it is when it is asked again: what that makes is to be freed."""
+        call = requests.in_background(requests.session_batch(self.id, document, segments))
+        generation = self.generation
+        try:
+            return (yield call)  # type: ignore[no-any-return]
+        except GpurestError:
+            raise
+        except BaseException:
+            if call.request.body_bytes <= ASKED_AGAIN_BYTES_MAX:
+                try:
+                    self._jobs_left.append((generation, (yield call)["id"]))
+                except GpurestError:
+                    pass
+            raise
+
+    def _ending_jobs(self) -> Steps[None]:
+        """Nobody knows the buffers that they have made. They end one after the other: behind the first that has not, none has."""
+        ended = True
+        while ended and self._jobs_left:
+            try:
+                generation, job = one = self._jobs_left.popleft()
+            except IndexError:
+                return
+            try:
+                ended = generation != self.generation or (yield from self._ending_job(requests.session_job(self.id, job)))
+            except BaseException as error:
+                ended = not _is_for_later(error)
+                if not isinstance(error, GpurestError):
+                    raise
+            finally:
+                if not ended:
+                    self._jobs_left.appendleft(one)
+
+    def _ending_job(self, path: str) -> Steps[bool]:
+        """False: it has not ended."""
+        generation, told = self.generation, (yield requests.job_get(path, 0))
+        if told["state"] not in FINAL:
+            return False
+        if told["state"] == "succeeded":
+            answer, _ = yield requests.job_result(path)
+            self._doubtful.extend((generation, name) for name in answer["kept"].values())
+            yield requests.job_end(path, False)
+        return True
 
     def _closing(self) -> Steps[None]:
         if self._closed or os.getpid() != self._pid:

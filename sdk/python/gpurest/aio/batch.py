@@ -3,7 +3,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn, Optional
 
-from .._session import requests
 from .._session.batch import Batch
 from ..errors import ArgumentError, ClosedError, GpurestError
 from .background import AsyncBatchJob
@@ -41,7 +40,7 @@ class AsyncBatch(Batch):
         if not group.ops:
             return self
         try:
-            answer, segments = await self._session._do(requests.session_batch(self._session.id, self._document(group), group.segments))
+            answer, segments = await self._session._drive(self._session._sending(self._document(group), group.segments))
         except GpurestError as error:
             self._failed(group, error)
             raise

@@ -87,8 +87,10 @@ class AsyncSession(SessionState):
         self._asked_at, generation = clock(), self.generation
         try:
             return await self.client._transport.do(call)
-        except GpurestError as error:
-            await self._hear(error, generation)
+        except BaseException as error:
+            self._note_unanswered(call.request, error)
+            if isinstance(error, GpurestError):
+                await self._hear(error, generation)
             raise
 
     async def _hear(self, error: GpurestError, generation: int) -> None:
@@ -100,8 +102,10 @@ class AsyncSession(SessionState):
         self._asked_at, generation = clock(), self.generation
         try:
             return await self.client._detours.send(self._info, request, into)
-        except GpurestError as error:
-            await self._hear(error, generation)
+        except BaseException as error:
+            self._note_unanswered(request, error)
+            if isinstance(error, GpurestError):
+                await self._hear(error, generation)
             raise
 
     async def _step(self, step: Any) -> Any:
@@ -111,7 +115,7 @@ class AsyncSession(SessionState):
         return await drive_async(steps, self._step)
 
     async def free_unused(self) -> int:
-        """Frees now what finalizers and cancelled uploads have left behind."""
+        """See Session.free_unused()."""
         return await self._drive(self._freeing())
 
     async def _create_filled(self, name: str, view: memoryview) -> None:
@@ -145,7 +149,8 @@ class AsyncSession(SessionState):
         if self._has_left():
             await self.free_unused()
         if wanted.view is None:
-            await self._do(requests.buffer_create(self.id, name, wanted.size, wanted.shareable))
+            with self._making(self._doubtful, name):
+                await self._do(requests.buffer_create(self.id, name, wanted.size, wanted.shareable))
         else:
             await self._create_filled(name, wanted.view)
         return AsyncBuffer(self, self._buffer_of(wanted, Slot(name)))
@@ -160,7 +165,9 @@ class AsyncSession(SessionState):
         memory, owner = texture_memory(self, wanted, buffer, offset, pitch), cast(Any, self)
         if self._has_left():
             await self.free_unused()
-        info = await self._do(requests.texture_create(self.id, self._new_name("t"), wanted.spec))
+        name = self._new_name("t")
+        with self._making(self._textures_left, name):
+            info = await self._do(requests.texture_create(self.id, name, wanted.spec))
         made = AsyncTexture(self, Texture(owner, info, wanted, memory))
         if wanted.content is not None:
             await made.write(wanted.content)

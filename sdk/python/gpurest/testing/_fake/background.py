@@ -22,14 +22,25 @@ class FakeBackground:
     # ---- batches in the background ----
 
     def _answered(self, request: LocalRequest, session: FakeSession, work: Work) -> LocalAnswer:
-        """Does it now; with Prefer: respond-async its outcome is kept as a job."""
+        """Does it now; with Prefer: respond-async its outcome is kept as a job, which is one however often it is asked for with its key."""
         if request.headers.get("prefer") != "respond-async":
             return LocalAnswer(200, {"Content-Type": BATCH_TYPE}, _framed(work))
+        key = request.headers.get("idempotency-key", "")
+        if key not in session.keys:
+            answer = self._new_job(request, session, work)
+            if not key:
+                return answer
+            session.keys[key] = answer
+        return session.keys[key]
+
+    def _new_job(self, request: LocalRequest, session: FakeSession, work: Work) -> LocalAnswer:
         place = urlsplit(request.target).path
         path = "/v1/run" if place == "/v1/run" else f"/v1/sessions/{session.id}/batches"
         try:
             job = FakeJob(path, _framed(work), None)
         except Refused as refused:
+            if refused.code == "quota_exceeded" and not refused.more.get("completed_ops"):  # its memory is taken at once
+                raise
             job = FakeJob(path, b"", refused)
         session.jobs[job.id] = job
         answer = json_answer(job.info(), 202)

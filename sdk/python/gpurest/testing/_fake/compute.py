@@ -142,6 +142,7 @@ class Computer:
         out: Dict[str, BytesLike] = {}
         told: List[Dict[str, Any]] = []
         self._timing = bool(document.get("timing", True))
+        self._check_room(document.get("ops") or (), segments)
         for index, op in enumerate(document.get("ops") or ()):
             try:
                 found = self._op(op, module, segments, out)
@@ -157,6 +158,20 @@ class Computer:
         answer: Dict[str, Any] = {"status": "succeeded", "ops": told, "gpu_groups": [], "timing": {"recv_ms": 0.0, "compile_ms": 0.0, "run_ms": 0.0},
                                   "kept": kept}
         return ({**answer, "module": made.id} if made is not None else answer), out
+
+    def _check_room(self, ops: Sequence[Mapping[str, Any]], segments: Mapping[str, BytesLike]) -> None:
+        """For what the batch allocates before it frees anything; else nothing of it is done."""
+        size = 0
+        for index, op in enumerate(ops):
+            if op.get("op") == "free":
+                return
+            if op.get("op") == "alloc":
+                size += memoryview(segments[op["segment"]]).nbytes if "segment" in op else int(op["size"])
+                try:
+                    self.session.claim(size)
+                except Refused as refused:
+                    refused.more.update(op_index=index, completed_ops=0)
+                    raise
 
     def _keep(self, data: bytearray) -> str:
         name = new_id("b")
@@ -209,6 +224,9 @@ class ProgramComputer(Computer):
     def __init__(self, session: FakeSession, models: Mapping[str, Model], program: FakeProgram) -> None:
         super().__init__(session, models)
         self._program = program
+
+    def _check_room(self, ops: Sequence[Mapping[str, Any]], segments: Mapping[str, BytesLike]) -> None:
+        """It was found when the program was prepared."""
 
     def _op_alloc(self, op: Mapping[str, Any], _: Any, segments: Mapping[str, BytesLike], __: Any) -> None:
         self.names[op["as"]] = self._program.buffers[op["as"]]

@@ -9,6 +9,7 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from ..._values.scalars import SIZES
 from ..._values.signature import Declared, plain, signature
+from .local_http import LocalAnswer
 
 _LETTERS = string.ascii_letters + string.digits
 _KERNEL = re.compile(r"__global__\b[^;{]*?([A-Za-z_]\w*)\s*\(")
@@ -125,6 +126,7 @@ class FakeSession:
         self.launches: Dict[str, Dict[str, Any]] = {}
         self.programs: Dict[str, FakeProgram] = {}
         self.jobs: Dict[str, FakeJob] = {}
+        self.keys: Dict[str, LocalAnswer] = {}  # answers by the keys of what may be sent again
 
     def info(self) -> Dict[str, Any]:
         found = {"id": self.id, "device": self.device, "state": "faulted" if self.fault else "ready", "generation": self.generation,
@@ -188,7 +190,8 @@ class FakeSession:
         """Refused when the session has no room for so many bytes more."""
         limit = self.memory_limit
         if limit is not None and self.memory_bytes + size > limit:
-            raise Refused(403, "quota_exceeded", f"the session's memory_limit is {limit} bytes")
+            raise Refused(403, "quota_exceeded", f"the session's memory_limit is {limit} bytes",
+                          limit={"name": "session_memory_bytes", "max": limit, "used": self.memory_bytes, "requested": size})
         self.peak_bytes = max(self.peak_bytes, self.memory_bytes + size)
 
     def new_buffer(self, id: str, size: int) -> bytearray:
