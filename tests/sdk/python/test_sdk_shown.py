@@ -71,6 +71,29 @@ def test_of_batches_programs_and_runs_too(gpu, session, hello, capsys):
     assert capsys.readouterr().out == "hello 0\n"
 
 
+LOUD = r'''extern "C" __global__ void loud(int n) {
+    for (int i = 0; i < n; i++) printf("012345678901234567890123456789012345678901234567890123456789012\n"); }'''
+
+
+def test_text_that_is_cut_says_so(gpu, session):
+    gpurest.set_printf(False)
+    loud = session.RawKernel(LOUD, "loud")
+    for n, cut in ((2, False), (20_000, True)):
+        with session.batch():
+            queued = loud(1, 1, (n,))
+        with session.program() as step:
+            loud(1, 1, (n,))
+        found = [loud(1, 1, (n,)), loud(1, 1, (n,), wait=False).wait(), queued, queued.result(), step.run(), gpu.run(LOUD, "loud", [n], n=1)]
+        assert [one.stdout_truncated for one in found] == [cut] * 6 and all(one.stdout for one in found)
+
+
+async def test_text_that_is_cut_says_so_with_asyncio(asession):
+    gpurest.set_printf(False)
+    loud = (await asession.module(LOUD))["loud"]
+    for n, cut in ((2, False), (20_000, True)):
+        assert (await loud(1, 1, (n,))).stdout_truncated is cut
+
+
 def test_printf_can_go_elsewhere_or_nowhere(hello, capsys):
     file = io.StringIO()
     assert gpurest.set_printf(file) is True

@@ -72,9 +72,10 @@ class Future(Generic[T], Unpicklable):
 class LaunchResult:
     """Of a kernel in a batch: device time in microseconds (None where it was not measured), what the kernel printed, and whether that is not all of it."""
 
-    def __init__(self, gpu_us: Optional[float], stdout: str) -> None:
+    def __init__(self, gpu_us: Optional[float], stdout: str, stdout_truncated: bool = False) -> None:
         self.gpu_us = gpu_us
         self.stdout = stdout
+        self.stdout_truncated = stdout_truncated
 
     def __repr__(self) -> str:
         return f"LaunchResult(gpu_us={self.gpu_us}, stdout={self.stdout!r})"
@@ -224,7 +225,7 @@ class Batch(Unpicklable):
     def _launch(self, document: Document, kernel: str) -> Future[LaunchResult]:
         future: Future[LaunchResult] = Future(self)
         self._add({"op": "launch", **document}, kernel=kernel, future=future,
-                  settle=lambda told, _: LaunchResult(told.get("gpu_us"), str(told.get("stdout", ""))))
+                  settle=lambda told, _: LaunchResult(told.get("gpu_us"), str(told.get("stdout", "")), bool(told.get("stdout_truncated"))))
         return future
 
     def record(self, stream: Optional[Stream] = None) -> Event:
@@ -295,9 +296,9 @@ class Batch(Unpicklable):
     def _sending_background(self, make: Callable[..., Job]) -> Steps[Job]:
         """`make` is the client's class of jobs."""
         group, session = self._take_group(), self._session
-        try:
         document = self._document(group)
         length = requests.length_of(document)
+        try:
             info, freed = yield from session._sending_background(document, group.segments)
         except BaseException as error:
             self._not_taken(group, error)

@@ -67,7 +67,7 @@ class LaunchTold(Unpicklable):
 
     @property
     def state(self) -> str:
-        """As last heard: queued, running, succeeded, failed, cancelled."""
+        """As last heard, without asking: queued, running, succeeded, failed, cancelled. done() asks."""
         if isinstance(self._told, bytes) and requests.SUCCEEDED in self._told:
             return "succeeded"
         return str(self._info["state"])
@@ -81,6 +81,11 @@ class LaunchTold(Unpicklable):
     def stdout(self) -> str:
         """What the kernel printed."""
         return str(self._info.get("stdout") or "")
+
+    @property
+    def stdout_truncated(self) -> bool:
+        """Whether the kernel printed more than the service keeps: `stdout` is the beginning of it."""
+        return bool(self._info.get("stdout_truncated"))
 
     @property
     def info(self) -> Dict[str, Any]:
@@ -166,6 +171,10 @@ class QueuedTold(LaunchTold):
     @property
     def stdout(self) -> str:
         return self._future.result().stdout if self.state == "succeeded" else ""
+
+    @property
+    def stdout_truncated(self) -> bool:
+        return self.state == "succeeded" and self._future.result().stdout_truncated
 
 
 Told = TypeVar("Told", bound=LaunchTold)

@@ -137,7 +137,8 @@ class ProgramRun:
         values = [self._delivered(name, one, segments[name]) for name, one in self.outputs.items()]
         timing = told.get("timing") or {}
         times = Times(float(timing.get("recv_ms") or 0), float(timing.get("compile_ms") or 0), float(timing.get("run_ms") or 0), device_us(told) / 1000)
-        return RunResult(list(self.outputs), values, times, "".join(str(op.get("stdout") or "") for op in told["ops"]), "")
+        return RunResult(list(self.outputs), values, times, "".join(str(op.get("stdout") or "") for op in told["ops"]), "",
+                         any(op.get("stdout_truncated") for op in told["ops"]))
 
     def _delivered(self, name: str, one: _Output, data: memoryview) -> Any:
         if name not in self.out:

@@ -27,13 +27,15 @@ class Times:
 
 
 class RunResult:
-    """The outputs: by position, by the parameter's name, or as an attribute. `times` says where the time went."""
+    """The outputs: by position, by the parameter's name, or as an attribute. `times` says where the time went, `stdout` what kernels printed, and
+    `stdout_truncated` whether they printed more than the service keeps."""
 
-    def __init__(self, names: Sequence[str], values: Sequence[Any], times: Times, stdout: str, log: str) -> None:
+    def __init__(self, names: Sequence[str], values: Sequence[Any], times: Times, stdout: str, log: str, stdout_truncated: bool = False) -> None:
         self._values = tuple(values)
         self._names = dict(zip(names, values))
         self.times = times
         self.stdout = stdout
+        self.stdout_truncated = stdout_truncated
         self.log = log
 
     def __getitem__(self, key: Union[int, str]) -> Any:
@@ -85,7 +87,8 @@ class Run:
         launch: Mapping[str, Any] = next((op for op in told["ops"] if "gpu_us" in op or "stdout" in op), {})
         times = Times(float(timing.get("recv_ms") or 0), float(timing.get("compile_ms") or 0), float(timing.get("run_ms") or 0),
                       float(launch.get("gpu_us") or 0) / 1000)
-        return RunResult([name for name, _, _ in self.outputs], values, times, str(launch.get("stdout") or ""), str(told.get("log") or ""))
+        return RunResult([name for name, _, _ in self.outputs], values, times, str(launch.get("stdout") or ""), str(told.get("log") or ""),
+                         bool(launch.get("stdout_truncated")))
 
 
 def _delivered(place: Union[In, Out], data: memoryview) -> Any:
