@@ -403,7 +403,7 @@ class Repeated(Encoded):
 @lru_cache(maxsize=64)
 def _repeating(sid: str, timeout_ms: int) -> Request:
     """How all of them in a session begin."""
-    return Request("POST", session_path(sid) + "/batches", {"Content-Type": BATCH_TYPE, "Prefer": "return=minimal"}, answer_s=timeout_ms / 1000)
+    return Request("POST", session_path(sid) + "/batches", {"Content-Type": BATCH_TYPE, "Prefer": "return=minimal"}, answer_s=timeout_ms / 1000, resumable=True)
 
 
 def batch(path: str, document: Union[Mapping[str, Any], Encoded], segments: Mapping[str, BytesLike]) -> Call[BatchAnswer]:
@@ -416,7 +416,7 @@ def batch(path: str, document: Union[Mapping[str, Any], Encoded], segments: Mapp
     else:
         pieces = pack(document, segments)
         module, timeout_ms = document.get("module"), document.get("timeout_ms")
-    request = Request("POST", path, {"Content-Type": BATCH_TYPE}, pieces, (timeout_ms or EXECUTION_TIMEOUT_MS) / 1000)
+    request = Request("POST", path, {"Content-Type": BATCH_TYPE}, pieces, (timeout_ms or EXECUTION_TIMEOUT_MS) / 1000, resumable=isinstance(document, Encoded))
     if module is not None and isinstance(module, Mapping):
         request.source, request.options = module.get("source"), module.get("options", ())
     return Call(request, _batch_answer)
@@ -424,6 +424,11 @@ def batch(path: str, document: Union[Mapping[str, Any], Encoded], segments: Mapp
 
 def _batch_answer(response: Response) -> BatchAnswer:
     return unpack(response.body)
+
+
+def later_batch_answer(response: Response) -> BatchAnswer:
+    """Of a resumable request, whichever it was."""
+    return ({}, {}) if response.status == 204 else unpack(response.body)
 
 
 def session_batch(sid: str, document: Union[Mapping[str, Any], Encoded], segments: Mapping[str, BytesLike]) -> Call[BatchAnswer]:

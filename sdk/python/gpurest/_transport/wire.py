@@ -42,6 +42,7 @@ class Request:
     source: Optional[str] = None
     options: Sequence[str] = ()
     takes_descriptor: bool = False  # one comes with the answer, over a Unix socket; asked again, another one for the same thing
+    resumable: bool = False  # who is interrupted while it waits can have the answer later: transport.Unanswered
     start: Optional[Start] = field(default=None, init=False, repr=False, compare=False)  # of what was posted like it; a changed copy has none
     answered: Tuple[Heads, ...] = field(default=(), init=False, repr=False, compare=False)  # such had the last answers to what was posted like it
 
