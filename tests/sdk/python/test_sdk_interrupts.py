@@ -1,4 +1,5 @@
 """Ctrl-C at every stage of a request: what it leaves of arrays, and what comes after it."""
+import asyncio
 import os
 import signal
 import threading
@@ -14,6 +15,7 @@ from gpurest._transport.connection import Connection
 from gpurest._transport.endpoint import Endpoint, Timeout
 from gpurest._transport.transport import Transport
 from gpurest._transport.wire import Request
+from gpurest.aio.transport import AsyncTransport
 
 
 class Stop(KeyboardInterrupt):
@@ -94,10 +96,8 @@ def test_a_reset_meanwhile_takes_it(updated, interrupt):
     assert float(gpurest.arrays.asarray([2.0], session=session)[0]) == 2
 
 
-def test_what_was_interrupted_comes_before_what_is_asked_next():
-    """The service hears that it is given up, and has so long to have done with it."""
-    ended = []
-
+def first_and_second(ended):
+    """A service that hears when the first request is given up, and needs a moment then."""
     def script(peer):
         while request := peer.request():
             if b"first" in request[2]:
@@ -107,8 +107,12 @@ def test_what_was_interrupted_comes_before_what_is_asked_next():
                 return
             ended.append("second")
             peer.send(answer_bytes(200, {}))
+    return script
 
-    with fake(script) as server:
+
+def test_what_was_interrupted_comes_before_what_is_asked_next():
+    ended = []
+    with fake(first_and_second(ended)) as server:
         client = Transport(Endpoint.parse(server.url), None, Timeout(60.0, 60.0), 0, None)
         timer = threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT))
         timer.start()
@@ -117,6 +121,17 @@ def test_what_was_interrupted_comes_before_what_is_asked_next():
         timer.join()
         client.send(Request("PUT", "/x", {}, (b"second",)))
         client.close()
+    assert ended == ["first", "second"]
+
+
+async def test_so_does_what_was_cancelled():
+    ended = []
+    with fake(first_and_second(ended)) as server:
+        client = AsyncTransport(Endpoint.parse(server.url), None, Timeout(60.0, 60.0), 0, None)
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(client.send(Request("PUT", "/x", {}, (b"first",))), 0.5)
+        await client.send(Request("PUT", "/x", {}, (b"second",)))
+        await client.close()
     assert ended == ["first", "second"]
 
 

@@ -233,7 +233,7 @@ class Transport(TransportBase):
         elif request.resumable and connection.stage in (SENDING, AWAITED):
             connection.left = True
             setattr(error, "unanswered", Unanswered(self, connection, request))
-        elif request.method not in ("GET", "HEAD"):
+        elif request.method not in ("GET", "HEAD") and len(self._left) < LEFT_MAX:
             connection.leave()
             with self._lock:
                 self._left.append(connection)
