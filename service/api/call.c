@@ -91,10 +91,31 @@ void add_node(struct json_writer *w, const struct request *r)
         json_add_text(w, "endpoint", c->endpoint);
 }
 
-/* A client that keeps addresses on the device, as pointers, must not use them after a reset or a restore. */
+/* `parameter`: "" or `instance="…"`, which names the process whose session is meant: the next one counts from 1 again. */
+static enum status check_instance(struct request *r, struct span parameter)
+{
+    const char *own = app_of(r)->instance;
+    struct span rest = span_trim(parameter), name;
+
+    if (!rest.bytes)
+        return STATUS_OK;
+    name = span_trim(span_cut(&rest, '='));
+    rest = span_trim(rest);
+    if (!span_is(name, "instance") || rest.bytes < 2 || rest.data[0] != '"' || rest.data[rest.bytes - 1] != '"')
+        return problem_set(&r->problem, STATUS_INVALID_HEADER,
+                           "Gpurest-Generation has the parameter instance=\"…\" alone: the session's `instance`");
+    if (span_is((struct span){rest.data + 1, rest.bytes - 2}, own))
+        return STATUS_OK;
+    return problem_set(&r->problem, STATUS_GENERATION_CHANGED,
+                       "the session is of another process of the service: it was restored or made anew since, and what lay in its memory "
+                       "may be at other addresses; take them anew");
+}
+
+/* What a client keeps of a session, such as addresses on the device, must not be used after a reset or a restore, nor in another session of its
+ * name. */
 static enum status check_generation(struct request *r, struct session *s)
 {
-    struct span text = span_trim(request_header(r, "Gpurest-Generation"));
+    struct span parameter = request_header(r, "Gpurest-Generation"), text = span_trim(span_cut(&parameter, ';'));
     uint64_t    wanted, found;
 
     if (!text.data)
@@ -103,11 +124,11 @@ static enum status check_generation(struct request *r, struct session *s)
         return problem_set(&r->problem, STATUS_INVALID_HEADER, "Gpurest-Generation must be a number: the session's `generation`");
     found = session_generation(s);
     if (found == wanted)
-        return STATUS_OK;
+        return check_instance(r, parameter);
     return problem_set(
         &r->problem, STATUS_GENERATION_CHANGED,
-        "the session's generation is %llu, not %llu: it was reset or restored since, and what lay in its memory may be at other addresses; "
-        "take them anew",
+        "the session's generation is %llu, not %llu: it was reset, restored or made anew since, and what lay in its memory may be at other "
+        "addresses; take them anew",
         (unsigned long long)found, (unsigned long long)wanted);
 }
 

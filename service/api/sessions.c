@@ -162,6 +162,7 @@ static void add_restored(struct json_writer *w, const struct session_restored *i
     json_add_text(w, "from", session_source_name(i->from));
     json_add_time(w, "taken_at", i->taken_wall_ns);
     json_add_time(w, "at", i->wall_ns);
+    json_add_u64(w, "generation", i->generation);
     json_close_object(w);
 }
 
@@ -408,12 +409,16 @@ enum status sessions_delete(struct request *r, struct session *s)
 
 enum status sessions_heartbeat(struct request *r)
 {
-    struct tenant t = tenant_of(r);
-    enum status   st = nothing_check(r);
+    struct session *s;
+    enum status     st = nothing_check(r);
 
     if (!st)
-        st = session_renew(app_of(r)->registry, &t, r->params[0], &r->problem);
-    return st ? st : reply_empty(&r->reply, 204);
+        st = session_of(r, &s);
+    if (st)
+        return st;
+    session_renew(s);
+    session_return_unnoticed(s);
+    return reply_empty(&r->reply, 204);
 }
 
 static enum status reset_it(struct request *r, struct session *s)

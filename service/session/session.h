@@ -129,6 +129,7 @@ struct session_restored {
     enum session_source from;
     uint64_t            taken_wall_ns; /* 0: unknown */
     uint64_t            wall_ns;       /* when it was made of it */
+    uint64_t            generation;    /* that it began with */
     char move[MOVE_SECRET_BYTES];      /* not "": the move that it came by, which is still to be confirmed (session/snapshot/move.h) */
 };
 
@@ -146,7 +147,7 @@ struct session_spec {
     bool        implicit;  /* not listed; its id is none that a client could use */
     bool        restoring; /* its caller finds it SESSION_BUSY until session_restored() (snapshot/hold.h); never an existing one */
     bool        keeps_id;  /* with restoring: the id may be one that a service of this node chose */
-    struct session_restored restored;     /* with restoring; its wall_ns is set here */
+    struct session_restored restored;     /* with restoring; its wall_ns and generation are set here */
     struct span             fault_domain; /* empty: it stands alone; else a client id (checked here) */
     bool server_required; /* the domain's sessions must run side by side: FAULT_DOMAIN_UNAVAILABLE where they would take turns */
     const struct label *labels;
@@ -195,9 +196,9 @@ enum status session_borrow_pending(struct registry *r, const struct tenant *t, s
 void session_return_unnoticed(struct session *s);
 /* A session of that id went with another process of the service: its caller is told so, as of the last ones that have ended, until it makes one anew. */
 void session_lost_before(struct registry *r, const struct tenant *t, struct span id);
-/* Restarts the lease, but not the idle time. Never blocks. */
-enum status session_renew(struct registry *r, const struct tenant *t, struct span id, struct problem *why);
-void        session_info_of(struct session *s, struct session_info *out);
+/* Restarts the lease, but not the idle time: the session is then given back by session_return_unnoticed(). Never blocks. */
+void session_renew(struct session *s);
+void session_info_of(struct session *s, struct session_info *out);
 struct session_patch {
     bool                has_idle_timeout, has_lease, has_labels, has_memory_limit, has_pool_bytes_max;
     uint64_t            idle_timeout_s;

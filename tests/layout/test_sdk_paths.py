@@ -17,7 +17,7 @@ GLOBALS = "/v1/sessions/{sid}/modules/{mid}/globals/{gname}/data"  # to the SDKs
 TEXELS = "/v1/sessions/{sid}/textures/{tid}/data"  # and texels are the buffer that the texture names
 NOT_THERE = {
     # Lists are for people; generic requests reach them.
-    "c": OPERATORS | {"/v1/sessions", "/v1/sessions/{sid}/buffers", "/v1/sessions/{sid}/modules", "/v1/sessions/{sid}/modules/{mid}/log",
+    "c": OPERATORS - {"/livez"} | {"/v1/sessions", "/v1/sessions/{sid}/buffers", "/v1/sessions/{sid}/modules", "/v1/sessions/{sid}/modules/{mid}/log",
                       "/v1/sessions/{sid}/programs", "/v1/sessions/{sid}/events", "/v1/devices/{did}", "/v1/kernels", "/v1/nodes",
                       "/v1/run/{xid}", "/v1/run/{xid}/result", GLOBALS, TEXELS, "/v1/sessions/{sid}/textures",
                       "/v1/sessions/{sid}/move", "/v1/sessions/{sid}/move/complete"},

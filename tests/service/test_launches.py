@@ -1,4 +1,5 @@
 """Launches: results, waiting, polling, cancelling; arguments and configurations that are refused before anything runs."""
+import struct
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -143,6 +144,28 @@ def test_what_has_time_left_when_another_stream_is_overdue_is_told_so(service, c
     problems = [client.get(path, Prefer="wait=60").json()["problem"] for path in paths]
     assert [problem["code"] for problem in problems] == ["execution_timeout", "worker_lost"], problems
     assert "before this launch finished (execution_timeout" in problems[1]["detail"]
+
+
+CLOCKS = """extern "C" __global__ void clocks(unsigned long long *out)
+{
+    unsigned long long began, now;
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(began));
+    long long ticks = clock64();
+    do asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now)); while (now - began < 500000000);
+    out[0] = clock64() - ticks;
+    out[1] = now - began;
+}
+"""
+
+
+def test_ticks_are_those_of_the_clock_rate(client, session):
+    """Programs turn ticks into time by it. A GPU may run slower than its highest rate."""
+    client.put_cuda(session + "/modules/m", CLOCKS)
+    client.put(session + "/buffers/out", {"size": 16}).expect(201)
+    client.post(session + "/launches", launch("clocks", {"buf": "out"}, module="m")).expect(200)
+    ticks, ns = struct.unpack("<2Q", client.get(session + "/buffers/out/data").body)
+    device = client.get("/v1/devices/" + client.get(session).json()["device"]).json()
+    assert 0.25 < ticks / ns * 1e6 / device["attributes"]["clock_rate"] < 1.25, (ticks, ns)
 
 
 def test_offsets(client, vadd):

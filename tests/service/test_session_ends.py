@@ -133,3 +133,60 @@ def test_a_restarted_service_has_another_name_and_knows_nothing(start):
     second = start().client()
     assert second.get("/version").json()["instance"] != name
     assert ended(second, "s") is None
+
+
+def stamped(generation, instance=None):
+    return {"Gpurest_Generation": f"{generation}" if instance is None else f'{generation}; instance="{instance}"'}
+
+
+def test_one_that_is_made_anew_has_a_generation_of_its_own(client):
+    """What is meant for the earlier one is not done in it: neither a change nor its end."""
+    path = "/v1/sessions/anew"
+    first = client.put(path).expect(201).json()["generation"]
+    assert client.post(path + "/reset", **stamped(first)).expect(200).json()["generation"] == first + 1
+    client.post(path + "/reset", **stamped(first)).expect(409, "generation_changed")
+    client.delete(path, **stamped(first)).expect(409, "generation_changed")
+    client.delete(path, **stamped(first + 1)).expect(204)
+    now = client.put(path).expect(201).json()["generation"]
+    assert now == first + 2
+    client.put(path + "/buffers/x", {"size": 8}, **stamped(now)).expect(201)
+    before = client.get(path, **stamped(now)).expect(200).json()
+    for generation in (0, first, first + 1, now + 1, 2**53, 2**64 - 1):
+        refused = [client.delete(path, **stamped(generation)), client.patch(path, {"idle_timeout_s": 5}, **stamped(generation)),
+                   client.get(path, **stamped(generation)), client.post(path + "/heartbeat", **stamped(generation)),
+                   client.post(path + "/reset", **stamped(generation)), client.delete(path + "/buffers/x", **stamped(generation)),
+                   client.put_octets(path + "/buffers/x/data", b"12345678", **stamped(generation)),
+                   client.put_octets(path + "/buffers/y", b"12345678", **stamped(generation)),
+                   client.post(path + "/hibernate", **stamped(generation)), client.get(path + "/events", **stamped(generation)),
+                   client.get(path + "/snapshot", **stamped(generation)), client.put(path + "/modules/m", {"source": "x"}, **stamped(generation)),
+                   client.post(path + "/batches", {"ops": [{"op": "sync"}]}, **stamped(generation)),
+                   client.put(path + "/programs/p", {"ops": [{"op": "sync"}]}, **stamped(generation)),
+                   client.post(path + "/sync", **stamped(generation)), client.get(path + "/launches", **stamped(generation))]
+        for answer in refused:
+            answer.expect(409, "generation_changed")
+    after = client.get(path).json()
+    assert [after[same] for same in ("generation", "idle_timeout_s", "usage")] == [before[same] for same in ("generation", "idle_timeout_s", "usage")]
+    client.post(path + "/heartbeat", **stamped(now)).expect(204)
+    client.delete(path).expect(204)
+
+
+def test_a_refusal_for_another_generation_is_not_kept_under_a_key(client, session):
+    key = {"Idempotency_Key": '"looked-meanwhile"'}
+    now = client.get(session).json()["generation"]
+    client.post(session + "/batches", {"ops": [{"op": "sync"}]}, **stamped(now + 1), **key).expect(409, "generation_changed")
+    client.post(session + "/batches", {"ops": [{"op": "sync"}]}, **stamped(now), **key).expect(200)
+
+
+def test_a_session_of_another_process_is_another_one(start):
+    first = start().client()
+    before = first.put("/v1/sessions/s").expect(201).json()
+    second = start().client()
+    now = second.put("/v1/sessions/s").expect(201).json()
+    assert now["generation"] == before["generation"] == 1
+    second.get("/v1/sessions/s", **stamped(1, before["instance"])).expect(409, "generation_changed")
+    second.delete("/v1/sessions/s", **stamped(1, before["instance"])).expect(409, "generation_changed")
+    for fine in ("1;", "1 ; instance = \"" + now["instance"] + "\" "):
+        second.get("/v1/sessions/s", Gpurest_Generation=fine).expect(200)
+    for wrong in ("1;instance", "1;instance=", "1;instance=\"", "1;instance=" + now["instance"], "1;other=\"x\"", "1;=\"x\"", ";instance=\"x\"", ""):
+        second.get("/v1/sessions/s", Gpurest_Generation=wrong).expect(400, "invalid_header")
+    second.delete("/v1/sessions/s", **stamped(1, now["instance"])).expect(204)

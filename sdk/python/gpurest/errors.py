@@ -222,7 +222,8 @@ class KernelTimeoutError(CudaError, TimeoutError):
 class SessionLostError(CudaError):
     """The session's worker died, was replaced, or the session has ended: all its handles are dead.
 
-    `reason` is "fault" or "reset", where the session is still there; or how it has ended, when reset() makes a new one in its place: "idle" (nobody used it
+    `reason` is "fault" or "reset" (perhaps by somebody else), where the session is still there; "replaced" where it has ended and somebody made a new one
+    of its name, which reset() joins; or how it has ended, when reset() makes a new one in its place: "idle" (nobody used it
     for its idle_timeout_s), "lease" (no request, not even a heartbeat, came for its lease_s), "lifetime", "deleted", "restarted" (the service was), or
     "not_found" (the service does not know it, and no more). `ended` is then {"reason", "at", "limit_s"} where the service knows."""
 
@@ -261,6 +262,8 @@ def from_problem(problem: Mapping[str, Any], *, retry_after: Optional[float] = N
         return _kernel_error(code, message, problem, more)
     if code in ("session_faulted", "worker_lost", "fault_domain_lost", "device_overheated", "device_reset", "device_lost"):
         return SessionLostError(message, reason="fault", hint="session.reset() gives it a new worker", **more)
+    if code == "generation_changed":
+        return SessionLostError(message, reason="reset", hint="what was in it is lost; session.reset() goes on with it as it is now", **more)
     return _plain_error(status, code, message, problem, retry_after, more)
 
 

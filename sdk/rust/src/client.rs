@@ -95,7 +95,8 @@ impl Options {
         self
     }
 
-    /// The longest time without data in either direction (60 s), to the millisecond.
+    /// After so long without data in either direction (60 s, to the millisecond) the service is asked on another connection whether it lives. If it
+    /// answers, the wait goes on; else the call fails with [`ErrorKind::Timeout`](crate::ErrorKind::Timeout). Opening, cancelling and closing fail without asking.
     pub fn idle_timeout(mut self, time: Duration) -> Self {
         self.idle_timeout = Some(time);
         self

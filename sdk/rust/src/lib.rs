@@ -58,8 +58,8 @@
 //! sent_to_another_thread::<gpurest::Batch<'static>>();
 //! ```
 //!
-//! Calls wait for the service. Every wait is bounded: see [`Options::connect_timeout`] and [`Options::idle_timeout`]. After `fork()` a child must
-//! open a client of its own: calls on the parent's fail with [`ErrorKind::Forked`].
+//! Calls wait for the service as long as it lives: see [`Options::connect_timeout`] and [`Options::idle_timeout`]. After `fork()` a child must open
+//! a client of its own: calls on the parent's fail with [`ErrorKind::Forked`].
 
 #![deny(missing_docs)]
 #![deny(unsafe_op_in_unsafe_fn)]

@@ -8,6 +8,7 @@ enum {
     CPU_GUARDED_ALLOCATIONS_MAX = 16384, /* two mappings each; the kernel's usual bound is 65530 */
     CPU_POPULATE_BYTES_MIN = 1024 * 1024, /* longer host writes have their pages made at once; a slice of staging memory */
     CPU_BLOCK_THREADS_MAX = 1024,
+    CPU_CLOCK_KHZ = 1000 * 1000, /* of %clock and %clock64, which count nanoseconds; not the processor's */
     CPU_CALL_DEPTH_MAX = 64,
     CPU_LOCAL_BYTES_MAX = 512 * 1024, /* per thread, CUDA's own bound */
     CPU_STACK_BYTES = 16 * 1024, /* local memory per thread beyond the kernel's own frame, for calls */

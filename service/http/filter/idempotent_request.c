@@ -94,10 +94,12 @@ enum status idempotent_replay(struct exchange *x)
     return idempotency_replay(x->loop->server->idempotency, &x->idempotent->id, &p, now_ns(), &x->r.reply, &x->r.problem);
 }
 
-/* A retryable failure means that nothing was done, unless only the answer found no memory. */
+/* A retryable failure means that nothing was done, unless only the answer found no memory; so does another generation of the session, in which the
+ * request may be meant after all when its client has looked. */
 static bool was_done(const struct exchange *x, enum status st)
 {
-    return x->handler_ran && (!status_retryable(st) || st == STATUS_OK || st == STATUS_OUT_OF_MEMORY || x->r.calls > 1);
+    return x->handler_ran && st != STATUS_GENERATION_CHANGED &&
+           (!status_retryable(st) || st == STATUS_OK || st == STATUS_OUT_OF_MEMORY || x->r.calls > 1);
 }
 
 void idempotent_settled(struct exchange *x, enum status st)

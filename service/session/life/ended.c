@@ -15,7 +15,8 @@ struct ended_session {
 /* Of one caller. Lives as long as the registry: callers are never forgotten either. */
 struct ended_sessions {
     const void            *owner;
-    uint64_t               count; /* of all that have ended; the last ones are kept, at count modulo ENDED_SESSIONS_KEPT_MAX */
+    uint64_t               count;     /* of all that have ended; the last ones are kept, at count modulo ENDED_SESSIONS_KEPT_MAX */
+    uint64_t               forgotten; /* the greatest generation of those that are not kept */
     struct ended_session   kept[ENDED_SESSIONS_KEPT_MAX];
     struct ended_sessions *next;
 };
@@ -65,14 +66,26 @@ static struct ended_sessions *make_ended(struct registry *r, const void *owner)
     return e;
 }
 
+/* Which name it had is not known from now on, so that its generations are void for all names. */
+static void forget(struct ended_sessions *e, const struct session_ending *end)
+{
+    if (e->forgotten < end->generation)
+        e->forgotten = end->generation;
+}
+
 void ended_remember(struct registry *r, const void *owner, const char *id, const struct session_ending *end)
 {
     struct ended_sessions *e = ended_of(r, owner);
     struct ended_session  *place;
 
-    if (!ends[end->how].code || (!e && !(e = make_ended(r, owner))))
+    if (!e && !(e = make_ended(r, owner)))
         return;
+    if (!ends[end->how].code) {
+        forget(e, end);
+        return;
+    }
     place = &e->kept[e->count++ % ENDED_SESSIONS_KEPT_MAX];
+    forget(e, &place->end);
     span_copy(span_of(id), place->id, sizeof place->id);
     place->end = *end;
 }
@@ -101,6 +114,16 @@ static const struct ended_session *ended_find(const struct ended_sessions *e, st
             return one;
     }
     return NULL;
+}
+
+uint64_t ended_generation(const struct registry *r, const void *owner, struct span id)
+{
+    const struct ended_sessions *e = ended_of(r, owner);
+    const struct ended_session  *found = e ? ended_find(e, id) : NULL;
+
+    if (!e)
+        return 0;
+    return found && found->end.generation > e->forgotten ? found->end.generation : e->forgotten;
 }
 
 static enum status say_how(const struct session_ending *end, struct problem *why)

@@ -104,6 +104,7 @@ struct session_ending {
     enum session_end how;
     uint64_t         limit_s; /* what was over; 0: no time was */
     uint64_t         wall_ns;
+    uint64_t         generation; /* the last one that it had under a name of its caller's; 0: no other session can have its id */
 };
 
 struct ended_sessions;
@@ -282,11 +283,11 @@ struct session {
     struct session_ending end;     /* set when it is unlisted */
     struct moved_session *moved;   /* what is remembered of it when it ends as SESSION_MOVED; owned until then */
 
-    pthread_mutex_t lock;
-    pthread_cond_t  changed; /* signals any change below, or in the worker session */
+    pthread_mutex_t  lock;
+    pthread_cond_t   changed;    /* signals any change below, or in the worker session */
+    _Atomic uint64_t generation; /* raised under lock, or before anybody else knows the session */
     /* under lock */
     enum session_state     state;
-    uint64_t               generation;
     uint64_t               epoch;
     uint64_t               buffers_made;
     struct worker_session *worker_session; /* NULL while starting or closing, or when a reset got no worker */
@@ -367,6 +368,9 @@ unsigned runs_taken(const struct registry *r, const void *owner);
 /* ---- ended.c ---- how sessions ended, remembered for their owners */
 /* Of a session that is unlisted now, with an id that requests can name. Without memory for it nothing is remembered. With registry.lock held. */
 void ended_remember(struct registry *r, const void *owner, const char *id, const struct session_ending *end);
+/* A session that is made anew under that name begins above this generation, so that requests for the earlier one are not done in it. 0: there was
+ * none. With registry.lock held. */
+uint64_t ended_generation(const struct registry *r, const void *owner, struct span id);
 /* SESSION_NOT_FOUND, with how the owner's session of that id ended if that is remembered. registry.lock not held. */
 enum status ended_explain(struct registry *r, const void *owner, struct span id, struct problem *why);
 /* The same for an unlisted session at hand. registry.lock not held; session.lock may be. */

@@ -306,6 +306,16 @@ static enum status admit(struct registry *r, const struct tenant *t, const struc
     return budget_check(r, t->owner, fresh->device, why);
 }
 
+/* Above those of an earlier session of that name, so that requests for that one are not done in this one. */
+static void begin_generation(const struct registry *r, const struct tenant *t, struct session *fresh)
+{
+    uint64_t before = fresh->named ? ended_generation(r, t->owner, span_of(fresh->entry.id)) : 0;
+
+    if (fresh->generation <= before)
+        fresh->generation = before + 1;
+    fresh->restored.generation = fresh->generation;
+}
+
 static enum status enlist_locked(struct registry *r, const struct tenant *t, struct session *fresh, struct session **out, bool *created,
                                  struct problem *why)
 {
@@ -340,6 +350,7 @@ static enum status enlist_locked(struct registry *r, const struct tenant *t, str
         account_drop_if_empty(a);
         return problem_set(why, st, "not enough memory for a session");
     }
+    begin_generation(r, t, fresh);
     fresh->account = fresh->payer = a;
     a->payers++;
     fresh->listed = true;
@@ -387,7 +398,8 @@ static void unlist_session(struct session *s, enum session_end how)
     assert(how != SESSION_GOES_ON);
     table_remove(&s->account->sessions, &s->entry);
     s->listed = false;
-    s->end = (struct session_ending){.how = how, .limit_s = limit_of_end(s, how), .wall_ns = wall_ns()};
+    s->end = (struct session_ending){
+        .how = how, .limit_s = limit_of_end(s, how), .wall_ns = wall_ns(), .generation = s->named ? s->generation : 0};
     if (!s->implicit && how != SESSION_NOT_STARTED)
         ended_remember(s->registry, s->account->owner, s->entry.id, &s->end);
     if (how == SESSION_MOVED)
@@ -572,16 +584,9 @@ enum status session_borrow_pending(struct registry *r, const struct tenant *t, s
     return *out ? STATUS_OK : session_borrow(r, t, id, out, why);
 }
 
-enum status session_renew(struct registry *r, const struct tenant *t, struct span id, struct problem *why)
+void session_renew(struct session *s)
 {
-    struct session *s;
-    enum status     st = session_borrow(r, t, id, &s, why);
-
-    if (st)
-        return st;
     s->renewed_ns = now_ns();
-    session_unpin(s, false);
-    return STATUS_OK;
 }
 
 void session_return(struct session *s)

@@ -677,12 +677,7 @@ static enum status renew_worker_session(struct session *s, bool faulted_only, st
 
 uint64_t session_generation(struct session *s)
 {
-    uint64_t generation;
-
-    pthread_mutex_lock(&s->lock);
-    generation = s->generation;
-    pthread_mutex_unlock(&s->lock);
-    return generation;
+    return s->generation;
 }
 
 enum status session_reset(struct session *s, struct problem *why)

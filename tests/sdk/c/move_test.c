@@ -8,12 +8,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/client.h"
 #include "support/mock.h"
 #include "transport/pool.h"
 
 #define SECRET "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
 
-enum { BYTES = 2 * 1024 * 1024, TO_ITSELF = -1, NODES = 3 };
+enum { BYTES = 2 * 1024 * 1024, TO_ITSELF = -1, NODES = 3, IDLE_MS = 1000, MINUTE_MS = 60000 };
 
 /* One node of several, which have the same buffers. The session's id at the n-th is "n<n>.<name>" but for the first, where it is its name. */
 struct node {
@@ -24,6 +25,8 @@ struct node {
     atomic_int   pauses;    /* requests that are told that it moves just now */
     atomic_bool  confirmed; /* the first node needs no secret */
     atomic_int   confirmations, asked, gone, beats;
+    atomic_int   questions;            /* whether it is there, while `slow` */
+    atomic_bool  slow;                 /* buffers are read after two of them */
     int          refuses_confirmation; /* a status; 0: it does not */
 };
 
@@ -85,6 +88,12 @@ static void serve(struct node *n, const struct mock_request *q, struct mock_answ
     tiny_handle(tiny, &plain, a);
 }
 
+static void take_time(struct node *n)
+{
+    for (int ms = 0; atomic_load(&n->questions) < 2 && ms < MINUTE_MS; ms++)
+        usleep(1000);
+}
+
 static void answer(void *arg, const struct mock_request *q, struct mock_answer *a)
 {
     struct node *n = arg;
@@ -104,8 +113,13 @@ static void answer(void *arg, const struct mock_request *q, struct mock_answer *
     } else if (atomic_load(&n->pauses) > 0) {
         atomic_fetch_sub(&n->pauses, 1);
         mock_problem(a, 503, "", "session_moving", true);
+    } else if (strcmp(q->path, "/v1/sessions/n1.one") == 0 && strcmp(q->method, "GET") == 0) {
+        atomic_fetch_add(&n->questions, 1);
+        mock_json(a, 200, "{}");
     } else {
         atomic_fetch_add(&n->asked, 1);
+        if (atomic_load(&n->slow) && strstr(q->path, "/data"))
+            take_time(n);
         serve(n, q, a);
     }
 }
@@ -196,6 +210,20 @@ Test(move, what_was_sent_to_the_former_node_is_sent_again)
     cr_assert_eq(gpurest_op_wait(op, -1), GPUREST_OK, "%s", gpurest_last_error()->message);
     gpurest_op_free(op);
     expect_bytes(b, 5, BYTES);
+}
+
+/* The node where it is now is asked, by the session's id there. */
+Test(move, what_takes_long_at_the_next_node_is_waited_for)
+{
+    gpurest_buffer b = filled(7, 64);
+
+    atomic_store(&nodes[0].next, 1);
+    expect_bytes(b, 7, 64);
+    atomic_store(&nodes[1].slow, true);
+    client->idle_ms = IDLE_MS;
+    expect_bytes(b, 7, 64);
+    cr_assert_geq(atomic_load(&nodes[1].questions), 2);
+    cr_assert_eq(atomic_load(&nodes[0].gone), 1);
 }
 
 Test(move, opened_by_its_name_it_is_joined_where_it_is)

@@ -148,3 +148,38 @@ def test_events_go_on_at_the_other_node(nodes):
             add((1,), (1,), (x,))
             following.join(0.1)
     assert "launch.finished" in seen[seen.index("resync"):]
+
+
+def test_who_follows_has_all_that_was_there_in_whatever_it_asks_first(nodes, tmp_path):
+    """The session counts its generations anew there, which is no reset."""
+    a, b, _ = nodes
+
+    def queued(seen, x):
+        with seen.batch() as batch:
+            x.fill(gpurest.u32(5))
+            return batch.submit_background()
+
+    firsts = [lambda seen, x: queued(seen, x).wait(), lambda seen, x: x.read(), lambda seen, x: x.write(bytes(8)), lambda seen, x: seen.buffer(b"abc"),
+              lambda seen, x: seen.save(tmp_path / "s.tar"), lambda seen, x: list(seen.events(timeout=1)), lambda seen, x: seen.reset(),
+              lambda seen, x: seen.close()]
+    for first in firsts:
+        with gpurest.connect(a.url) as gpu, gpurest.connect(a.url) as other:
+            seen = other.session()
+            x, s = seen.buffer(bytes(8)), gpu.attach(seen.id)
+            s.move(b.url)
+            first(seen, x)
+            assert seen.closed or seen._lost is None
+            seen.close()
+            with pytest.raises(errors.SessionLostError) as caught:
+                s.buffers()
+            assert caught.value.code == "session_not_found"
+
+
+def test_one_that_was_reset_by_somebody_else_is_not_moved(nodes):
+    a, b, _ = nodes
+    with gpurest.connect(a.url) as gpu, gpurest.connect(a.url) as other, other.session() as theirs:
+        stale = gpu.attach(theirs.id)
+        theirs.reset()
+        with pytest.raises(errors.SessionLostError) as caught:
+            stale.move(b.url)
+        assert caught.value.reason == "reset" and theirs.info()["id"] == theirs.id

@@ -6,7 +6,9 @@
  * - Thread safety: any number of threads may use clients, sessions, modules, kernels and operations at once. A batch belongs to the
  *   thread that began it. When an object is closed or freed, no other thread may be in a call on it or make one later.
  * - Blocking: functions that take a client or a session wait for the service, except those marked "Local.", which send nothing.
- *   Every wait is bounded: see connect_timeout_ms and idle_timeout_ms.
+ *   They wait as long as the service lives, for a kernel for instance. When no data came or went for idle_timeout_ms, the library asks it on
+ *   another connection, within the same time-outs; without an answer the call fails with GPUREST_E_TIMEOUT. What must end soon is not asked
+ *   about and fails at once: gpurest_open, the requests of heartbeats, cancelling, unloading and closing, and each DELETE of gpurest_request.
  * - Ownership: inputs may be reused when a call returns, except for asynchronous ones. A returned `const char *` belongs to its object
  *   and lives as long; an object returned through a `**out` is released by the function named there.
  * - Order: calls of one thread on one session, asynchronous ones included, take effect in call order.
@@ -41,7 +43,7 @@ typedef enum gpurest_status {
     GPUREST_E_INVAL = -1,         /* invalid argument: found here, or refused by the service with 400, 409 or 422 */
     GPUREST_E_NOMEM_HOST = -2,    /* this process is out of memory */
     GPUREST_E_CONNECT = -3,       /* the service is unreachable, or the connection broke */
-    GPUREST_E_TIMEOUT = -4,       /* no data for too long; or a kernel exceeded its deadline (then fatal_for_session) */
+    GPUREST_E_TIMEOUT = -4,       /* no sign of life for too long; or a kernel exceeded its deadline (then fatal_for_session) */
     GPUREST_E_PROTO = -5,         /* the peer does not support this protocol or version */
     GPUREST_E_AUTH = -6,          /* no token, an invalid one, or one without the required scope */
     GPUREST_E_NOTFOUND = -7,      /* no such kernel, buffer, device, path */
@@ -112,7 +114,7 @@ typedef struct gpurest_options {
     const char *token_file;         /* a file whose first line is the token */
     const char *ca_file;            /* PEM, for https; NULL: $GPUREST_CA_FILE, else the system's */
     int         connect_timeout_ms; /* per attempt */
-    int         idle_timeout_ms;    /* longest time without data in either direction */
+    int         idle_timeout_ms;    /* without data in either direction, before the service is asked whether it lives */
     int         max_retries;        /* after the first try; see "retries" in README.md */
     int         max_connections;    /* 1 to 64; further calls wait */
     int         bulk_connections;   /* 1 to 16, per transfer of 64 MiB or more */
@@ -173,7 +175,7 @@ typedef struct gpurest_http_request {
     size_t             headers_count;
     gpurest_body_cb    on_body;         /* NULL: collected into the response */
     void              *on_body_arg;     /* for long answers such as event streams */
-    int                idle_timeout_ms; /* 0: the client's */
+    int                idle_timeout_ms; /* longest time without data, even if the service lives; 0: the client's, which asks */
     int                stays;           /* non-zero: 421 is the answer where a session has moved; it is not followed there */
 } gpurest_http_request;
 #define GPUREST_HTTP_REQUEST_INIT                                                                                                          \

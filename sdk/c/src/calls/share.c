@@ -178,6 +178,7 @@ gpurest_status gpurest_share_end(gpurest_session *s, gpurest_buffer buffer)
         return st;
     path = session_path(s, "/buffers/%s/share", e.name);
     exchange_init(&x, "DELETE", path.text);
+    x.bounded = false; /* kernels of others may use it still */
     st = session_perform(s, &x);
     exchange_finish(&x);
     return st;

@@ -74,6 +74,16 @@ gpurest_status client_check(const gpurest_client *c)
 
 /* ---- what closing cancels ---- */
 
+bool client_closed(gpurest_client *c)
+{
+    bool closed;
+
+    pthread_mutex_lock(&c->lock);
+    closed = c->closed;
+    pthread_mutex_unlock(&c->lock);
+    return closed;
+}
+
 bool client_add_pending(gpurest_client *c, struct pending *p)
 {
     bool open;
@@ -165,16 +175,51 @@ void gpurest_client_log(const gpurest_client *c, gpurest_log_level level, const 
 
 /* ---- requests ---- */
 
+struct asked {
+    gpurest_client *client;
+    struct pool    *pool; /* which leads to the node that x waits for */
+};
+
+/* Whether the service that x waits for answers another request: about the same session, as those of others may be at other nodes. */
+static bool answers_others(void *arg, const struct exchange *x)
+{
+    const struct asked *a = arg;
+    struct exchange     y;
+    char                path[SESSION_ID_BYTES + 16] = "/livez";
+    size_t              chars;
+    const char         *session = moves_session(x->path, &chars);
+    gpurest_status      st;
+
+    if (client_closed(a->client))
+        return false;
+    if (session)
+        snprintf(path, sizeof path, "/v1/sessions/%.*s", (int)chars, session);
+    exchange_init(&y, "GET", path);
+    y.cancel = x->cancel;
+    y.idle_ms = x->idle_ms < a->client->idle_ms ? x->idle_ms : a->client->idle_ms;
+    atomic_fetch_add(&a->client->requests, 1);
+    st = pool_perform_apart(a->pool, &y);
+    log_write(&a->client->log, "transport", GPUREST_LOG_DEBUG, "%s %.200s: no data for %d ms; GET %s: %.200s", x->method, x->path,
+              x->idle_ms, path, st ? failure_last()->message : "answered, so the wait goes on");
+    exchange_finish(&y);
+    return !st;
+}
+
 static gpurest_status try_at(gpurest_client *c, struct pool *p, struct exchange *x)
 {
+    struct asked   asked = {c, p};
     uint64_t       begun = clock_ms();
     gpurest_status st;
 
     if (!x->idle_ms)
         x->idle_ms = c->idle_ms;
+    x->lives = x->bounded ? NULL : answers_others;
+    x->lives_arg = &asked;
     x->spin_us = atomic_load(&c->spin_us);
     atomic_fetch_add(&c->requests, 1);
     st = pool_perform(p, x);
+    x->lives = NULL;
+    x->lives_arg = NULL;
     log_write(&c->log, "transport", GPUREST_LOG_DEBUG, "%s %.200s: %d, %llu ms%s%.200s", x->method, x->path, x->status,
               (unsigned long long)(clock_ms() - begun), st ? ", " : "", st ? failure_last()->message : "");
     return st;
@@ -206,6 +251,7 @@ static gpurest_status confirm_move(gpurest_client *c, struct moved *m, struct ex
     y.upload_count = 1;
     y.cancel = x->cancel;
     y.beyond_pool = x->beyond_pool;
+    y.bounded = true;
     st = try_at(c, moved_pool(m), &y);
     if (!st && y.status / 100 == 2) {
         atomic_store(&m->confirmed, true);
@@ -446,6 +492,7 @@ static gpurest_status ask_version(gpurest_client *c)
     gpurest_status  st;
 
     exchange_init(&x, "GET", "/version");
+    x.bounded = true;
     st = client_perform(c, &x);
     if (!st)
         st = judge_version(&x);

@@ -42,6 +42,8 @@ void client_hold(gpurest_client *c);
 void client_drop(gpurest_client *c);
 /* GPUREST_E_INVAL for NULL, GPUREST_E_FORK in another process. */
 gpurest_status client_check(const gpurest_client *c);
+/* Whether gpurest_close has begun. */
+bool client_closed(gpurest_client *c);
 /* Adds it to the client's list; false: the client is closed. */
 bool client_add_pending(gpurest_client *c, struct pending *p);
 void client_remove_pending(gpurest_client *c, struct pending *p);

@@ -102,8 +102,7 @@ void moves_close(struct moves *m)
     pthread_mutex_unlock(&m->lock);
 }
 
-/* The segment of a path that names a session; NULL: none. */
-static const char *session_of(const char *path, size_t *chars)
+const char *moves_session(const char *path, size_t *chars)
 {
     if (strncmp(path, SESSIONS, sizeof SESSIONS - 1) != 0)
         return NULL;
@@ -115,7 +114,7 @@ static const char *session_of(const char *path, size_t *chars)
 struct moved *moves_take(struct moves *m, const char *path)
 {
     size_t         chars;
-    const char    *key = atomic_load(&m->count) ? session_of(path, &chars) : NULL;
+    const char    *key = atomic_load(&m->count) ? moves_session(path, &chars) : NULL;
     struct moved **at, *s;
 
     if (!key)
@@ -146,7 +145,7 @@ struct pool *moved_pool(struct moved *s)
 char *moved_path(const struct moved *s, const char *path)
 {
     size_t      chars = 0;
-    const char *key = session_of(path, &chars), *rest = key + chars;
+    const char *key = moves_session(path, &chars), *rest = key + chars;
     size_t      room = sizeof SESSIONS + strlen(s->id) + strlen(rest);
     char       *out = malloc(room);
 
@@ -256,13 +255,13 @@ bool moves_told(const struct exchange *x)
 {
     size_t chars;
 
-    return session_of(x->path, &chars) && problem_is(x, 421, "session_moved");
+    return moves_session(x->path, &chars) && problem_is(x, 421, "session_moved");
 }
 
 gpurest_status moves_learn(struct moves *m, const struct pool *main, const struct log *log, const struct exchange *x)
 {
     size_t             chars = 0;
-    const char        *key = session_of(x->path, &chars);
+    const char        *key = moves_session(x->path, &chars);
     struct json       *d = json_parse(x->body.data, x->body.bytes);
     const struct json *told = json_member(d, "moved");
     gpurest_status     st = learn_from(m, main, key, chars, told);

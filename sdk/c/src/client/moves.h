@@ -33,6 +33,8 @@ void moves_finish(struct moves *m);
 /* Requests to other nodes fail with GPUREST_E_CANCELLED from now on. */
 void moves_close(struct moves *m);
 
+/* The segment of a path that names a session; NULL: none. */
+const char *moves_session(const char *path, size_t *chars);
 /* Where the session of a path has gone; NULL: nowhere. Given back with moves_return. */
 struct moved *moves_take(struct moves *m, const char *path);
 void          moves_return(struct moves *m, struct moved *session);

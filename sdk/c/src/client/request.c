@@ -99,6 +99,7 @@ gpurest_status request_begin(const gpurest_http_request *q, struct exchange *x, 
     st = write_headers(headers, q);
     x->headers = buf_text(headers);
     x->idle_ms = q->idle_timeout_ms;
+    x->bounded = x->bounded || x->idle_ms;
     x->stays = q->stays != 0;
     return st;
 }

@@ -31,14 +31,9 @@ void detour_finish(struct detour *d)
 
 static bool is_wanted(struct detour *d, gpurest_client *c, const struct exchange *x)
 {
-    bool closed;
-
     if (!d->made || exchange_body_bytes(x) + x->into_bytes < DETOUR_BYTES_MIN || clock_ms() < atomic_load(&d->not_before_ms))
         return false;
-    pthread_mutex_lock(&c->lock);
-    closed = c->closed;
-    pthread_mutex_unlock(&c->lock);
-    return !closed;
+    return !client_closed(c);
 }
 
 gpurest_status detour_perform(struct detour *d, gpurest_client *c, struct exchange *x)

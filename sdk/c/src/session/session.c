@@ -133,7 +133,7 @@ static bool send_heartbeat(struct leased *l, struct cancel *cancel, bool *failed
     exchange_init(&x, "POST", path.text);
     x.repeatable = true;
     x.cancel = cancel;
-    x.hurries = true; /* the thread has other sessions to keep */
+    x.hurries = x.bounded = true; /* the thread has other sessions to keep */
     st = client_json(s->client, &x, "{}");
     exchange_finish(&x);
     *failed = st != GPUREST_OK;
@@ -529,6 +529,7 @@ gpurest_status session_free_buffer(gpurest_session *s, gpurest_buffer b, const c
     gpurest_status  st;
 
     exchange_init(&x, "DELETE", path);
+    x.bounded = false; /* kernels may use it still */
     st = session_perform(s, &x);
     exchange_finish(&x);
     if (st == GPUREST_E_NOTFOUND) /* freed by an earlier try or another client */

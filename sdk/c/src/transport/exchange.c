@@ -13,6 +13,7 @@ void exchange_init(struct exchange *x, const char *method, const char *path)
     x->path = path;
     x->repeatable =
         strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0 || strcmp(method, "PUT") == 0 || strcmp(method, "DELETE") == 0;
+    x->bounded = strcmp(method, "DELETE") == 0;
     buf_init(&x->head, ANSWER_HEAD_BYTES_MAX);
     buf_init(&x->body, ANSWER_BODY_BYTES_MAX);
 }
@@ -124,6 +125,20 @@ gpurest_status exchange_placed(struct exchange *x, size_t bytes)
 {
     x->into_done += bytes;
     return progress_add(x->receiving, bytes);
+}
+
+gpurest_status exchange_stalled(struct exchange *x, void (*interrupt)(void *arg), void *arg)
+{
+    bool lives;
+
+    cancel_leave(x->cancel); /* what asks can be cancelled, too */
+    lives = x->lives && x->lives(x->lives_arg, x);
+    if (!cancel_enter(x->cancel, interrupt, arg))
+        return fail(GPUREST_E_CANCELLED, NULL, "the operation was cancelled");
+    if (lives)
+        return GPUREST_OK;
+    return fail(GPUREST_E_TIMEOUT, "check the service and the network, or raise idle_timeout_ms", "no data for %d ms in %s %.200s",
+                x->idle_ms, x->method, x->path);
 }
 
 gpurest_status exchange_end(struct exchange *x)

@@ -34,12 +34,16 @@ struct exchange {
     void            *source_arg;
     uint64_t         source_bytes; /* how many it will be */
     bool             repeatable;   /* may be sent again if it is unknown whether it took effect */
-    int              idle_ms;      /* longest time without data in either direction */
+    int              idle_ms;      /* after so long without data in either direction it ends, or asks whether the service lives */
+    bool             bounded;      /* ends then in any case: who waits has other things to do, or leaves */
     int              spin_us;      /* looks for an answer so long before it sleeps: a wake-up takes several */
     bool             beyond_pool;  /* not counted against max_connections: for long polls */
     struct cancel   *cancel;       /* NULL: cannot be cancelled */
     struct progress *sending;      /* NULL, as below */
     struct progress *receiving;
+
+    bool (*lives)(void *arg, const struct exchange *x); /* asks that, on another connection; NULL: nobody does */
+    void *lives_arg;
 
     /* Where the body of a successful answer goes: the first that is set, else x->body. */
     void  *into; /* must be into_bytes long, else GPUREST_E_PROTO */
@@ -79,6 +83,8 @@ gpurest_status exchange_take(struct exchange *x, const void *data, size_t bytes)
 void *exchange_place(struct exchange *x, size_t *room);
 /* `bytes` were received at exchange_place. */
 gpurest_status exchange_placed(struct exchange *x, size_t bytes);
+/* No data came or went for idle_ms, while `interrupt` of `arg` is what x->cancel calls: a failure unless the wait goes on. */
+gpurest_status exchange_stalled(struct exchange *x, void (*interrupt)(void *arg), void *arg);
 /* Checks the length of a complete answer. */
 gpurest_status exchange_end(struct exchange *x);
 

@@ -121,3 +121,16 @@ gpurest_status pool_perform(struct pool *p, struct exchange *x)
     release_connection(p, x, c, keep);
     return st;
 }
+
+gpurest_status pool_perform_apart(struct pool *p, struct exchange *x)
+{
+    void          *c;
+    bool           keep;
+    gpurest_status st = p->transport->connect(&p->target, x->cancel, &c);
+
+    if (st)
+        return st;
+    st = p->transport->perform(c, &p->target, x, &keep);
+    p->transport->close(c);
+    return st;
+}

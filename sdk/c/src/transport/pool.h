@@ -26,5 +26,7 @@ void           pool_finish(struct pool *p);
 void pool_close(struct pool *p);
 /* One try. */
 gpurest_status pool_perform(struct pool *p, struct exchange *x);
+/* As pool_perform, on a new connection that ends with it and is not counted. */
+gpurest_status pool_perform_apart(struct pool *p, struct exchange *x);
 
 #endif

@@ -283,23 +283,31 @@ static gpurest_status failure_of(const struct connection *n, const struct turn *
                 t->x->path, text);
 }
 
+static gpurest_status transfer_stalled(struct connection *n, struct turn *t)
+{
+    gpurest_status st = exchange_stalled(t->x, interrupt_multi, n->multi);
+
+    t->x->sent = t->x->sent || st == GPUREST_E_TIMEOUT;
+    t->moved_ms = clock_ms();
+    return st;
+}
+
 /* Runs the transfer until it ends, stalls or is cancelled. */
 static gpurest_status run_transfer(struct connection *n, struct turn *t)
 {
-    int      running = 1, messages;
-    CURLMsg *m;
+    int            running = 1, messages;
+    CURLMsg       *m;
+    gpurest_status st;
 
     t->moved_ms = clock_ms();
     while (curl_multi_perform(n->multi, &running) == CURLM_OK && running) {
         uint64_t still = clock_ms() - t->moved_ms;
         if (cancel_asked(t->x->cancel))
             return fail(GPUREST_E_CANCELLED, NULL, "the operation was cancelled");
-        if (still >= (uint64_t)t->x->idle_ms) {
-            t->x->sent = true;
-            return fail(GPUREST_E_TIMEOUT, "check the service and the network, or raise idle_timeout_ms", "no data for %d ms in %s %.200s",
-                        t->x->idle_ms, t->x->method, t->x->path);
-        }
-        curl_multi_poll(n->multi, NULL, 0, t->x->idle_ms - (int)still, NULL);
+        if (still < (uint64_t)t->x->idle_ms)
+            curl_multi_poll(n->multi, NULL, 0, t->x->idle_ms - (int)still, NULL);
+        else if ((st = transfer_stalled(n, t)))
+            return st;
     }
     m = curl_multi_info_read(n->multi, &messages);
     if (m && m->msg == CURLMSG_DONE && m->data.result == CURLE_OK)

@@ -176,12 +176,6 @@ struct turn {
     bool                cut;           /* not all could be sent */
 };
 
-static gpurest_status connection_stalled(const struct turn *t)
-{
-    return fail(GPUREST_E_TIMEOUT, "check the service and the network, or raise idle_timeout_ms", "no data for %d ms in %s %.200s",
-                t->x->idle_ms, t->x->method, t->x->path);
-}
-
 static gpurest_status connection_broken(const struct turn *t, int error)
 {
     if (cancel_asked(t->x->cancel))
@@ -305,7 +299,9 @@ static gpurest_status receive_some(struct turn *t, bool *blocked)
 
 static gpurest_status wait_for(struct turn *t, bool also_writable)
 {
-    return socket_wait(t->n->fd, also_writable, t->x->idle_ms) == 0 ? connection_stalled(t) : GPUREST_OK;
+    if (socket_wait(t->n->fd, also_writable, t->x->idle_ms) != 0)
+        return GPUREST_OK;
+    return exchange_stalled(t->x, interrupt_fd, &t->n->fd);
 }
 
 /* An early answer stops the upload: the service refused it. */

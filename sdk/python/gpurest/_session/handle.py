@@ -89,9 +89,9 @@ def named(line: Line) -> str:
 
 
 def is_fault(error: GpurestError) -> bool:
-    """After it the session's worker is gone."""
+    """After it the session's worker is gone, or the session itself."""
     return error.code in ("kernel_fault", "execution_timeout", "session_faulted", "worker_lost", "fault_domain_lost", "device_overheated",
-                          "device_reset", "device_lost", "session_not_found")
+                          "device_reset", "device_lost", "session_not_found", "generation_changed")
 
 
 def is_ended(error: Optional[GpurestError]) -> bool:
@@ -120,7 +120,7 @@ def _told(session: SessionState, other: SessionState) -> str:
 
 def lost(error: Optional[GpurestError]) -> SessionLostError:
     """What later uses of the session get; the first failure stays visible as the cause."""
-    if isinstance(error, SessionLostError) and is_ended(error):
+    if isinstance(error, SessionLostError) and (is_ended(error) or error.code == "generation_changed"):
         return SessionLostError(error.message, reason=error.reason, cause=error, hint=error.hint, problem=error.problem)
     reason = error.reason if isinstance(error, SessionLostError) else "fault"
     return SessionLostError(f"the session ended: {error.message if error else 'fault'}", reason=reason, cause=error,

@@ -277,7 +277,7 @@ def send_written(session: Session, kernel: str, written: str, stream: Optional[S
         more = '],"timing":false' + more[1:]
     queued_at = calling_line(4)
     try:
-        answer = session._post(requests.launching(session.id, None if wait else 0, brief), (written + more).encode())
+        answer = session._post(requests.launching(session.id, None if wait else 0, brief, session._stamp), (written + more).encode())
     except GpurestError as error:
         raise located(error, kernel, queued_at)
     info = requests.launch_told(answer)

@@ -12,7 +12,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 from urllib.parse import quote, unquote, urlencode
 
 from .._transport.frame import BATCH_TYPE, BytesLike, Untimed, declared, dumps, framed, pack, pack_text, unpack
-from .._transport.wire import JSON_TYPE, OCTETS, Call, Request, Response, json_request, with_body
+from .._transport.wire import GENERATION, JSON_TYPE, OCTETS, Call, Request, Response, json_request, with_body
 from .._values.hostmem import parse_bytes
 from ..errors import ArgumentError, ProtocolError
 
@@ -328,14 +328,14 @@ def launch_path(sid: str, lid: str) -> str:
 
 def launch(sid: str, spec: Union[Document, str], wait_s: Optional[int], brief: bool = False) -> Call[Union[Document, bytes]]:
     """`spec` as a document or as its text. `wait_s` 0: answered at once; None: the service's default. `brief`: see launching()."""
-    like = launching(sid, wait_s, brief)
+    like = launching(sid, wait_s, brief, "")
     return Call(with_body(like, spec.encode() if type(spec) is str else dumps(spec)), launch_told)
 
 
 @lru_cache(maxsize=64)
-def launching(sid: str, wait_s: Optional[int], brief: bool = False) -> Request:
-    """How all launches in a session begin. `brief`: the answer is of interest only where it tells more than that the kernel has ended."""
-    headers = {"Content-Type": JSON_TYPE}
+def launching(sid: str, wait_s: Optional[int], brief: bool, generation: str) -> Request:
+    """How all launches in a session begin. `generation`: of it, in which they are done or not at all; "": whatever it is. `brief`: the answer is of interest only where it tells more than that the kernel has ended."""
+    headers = {"Content-Type": JSON_TYPE, **({GENERATION: generation} if generation else {})}
     if wait_s is not None:
         headers["Prefer"] = "respond-async" if wait_s == 0 else f"wait={wait_s}"
     elif brief:
@@ -393,16 +393,24 @@ class Encoded:
 
 
 class Repeated(Encoded):
-    """One without segments that goes to a session again and again with other names in it: `like` is how its requests begin, `body` what this one has, `read()`
+    """One without segments that goes to a session again and again with other names in it: `body` is what this one has, `read()`
     makes of an answer what is known of those before, at whose times nobody looks. For one thread at a time."""
 
     def __init__(self, sid: str, length: int, options: str, timeout_ms: int) -> None:
         super().__init__("", length, options, timeout_ms)
-        self.like = _repeating(sid, timeout_ms)
+        self._sid = sid
+        self._like: Optional[Request] = None
+        self._generation = ""
         self.read = Untimed().read
         self.body = b""
         self.texts: Any = None  # what it was filled with, for those who fill it
         self._end = f'],{options},"segments":[]}}'
+
+    def like(self, generation: str) -> Request:
+        """How its requests begin, for that generation of the session."""
+        if self._like is None or generation != self._generation:
+            self._like, self._generation = _repeating(self._sid, self.timeout_ms, generation), generation
+        return self._like
 
     def fill(self, operations: str, texts: Any) -> None:
         """With these operations, which are made of `texts`, until it is filled again."""
@@ -413,9 +421,10 @@ class Repeated(Encoded):
 
 
 @lru_cache(maxsize=64)
-def _repeating(sid: str, timeout_ms: int) -> Request:
-    """How all of them in a session begin."""
-    return Request("POST", session_path(sid) + "/batches", {"Content-Type": BATCH_TYPE, "Prefer": "return=minimal"}, answer_s=timeout_ms / 1000)
+def _repeating(sid: str, timeout_ms: int, generation: str) -> Request:
+    """How all of them in a generation of a session begin."""
+    headers = {"Content-Type": BATCH_TYPE, "Prefer": "return=minimal", GENERATION: generation}
+    return Request("POST", session_path(sid) + "/batches", headers, answer_s=timeout_ms / 1000, resumable=True)
 
 
 def batch(path: str, document: Union[Mapping[str, Any], Encoded], segments: Mapping[str, BytesLike]) -> Call[BatchAnswer]:
@@ -428,7 +437,7 @@ def batch(path: str, document: Union[Mapping[str, Any], Encoded], segments: Mapp
     else:
         pieces = pack(document, segments)
         module, timeout_ms = document.get("module"), document.get("timeout_ms")
-    request = Request("POST", path, {"Content-Type": BATCH_TYPE}, pieces, (timeout_ms or EXECUTION_TIMEOUT_MS) / 1000)
+    request = Request("POST", path, {"Content-Type": BATCH_TYPE}, pieces, (timeout_ms or EXECUTION_TIMEOUT_MS) / 1000, resumable=isinstance(document, Encoded))
     if module is not None and isinstance(module, Mapping):
         request.source, request.options = module.get("source"), module.get("options", ())
     return Call(request, _batch_answer)
@@ -436,6 +445,11 @@ def batch(path: str, document: Union[Mapping[str, Any], Encoded], segments: Mapp
 
 def _batch_answer(response: Response) -> BatchAnswer:
     return unpack(response.body)
+
+
+def later_batch_answer(response: Response) -> BatchAnswer:
+    """Of a resumable request, whichever it was."""
+    return ({}, {}) if response.status == 204 else unpack(response.body)
 
 
 def session_batch(sid: str, document: Union[Mapping[str, Any], Encoded], segments: Mapping[str, BytesLike]) -> Call[BatchAnswer]:

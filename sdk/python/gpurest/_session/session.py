@@ -262,7 +262,7 @@ class Session(SessionBase):
         sent nor written again, and Client.load() needs both files."""
         self._check()
         with snapshot.Target(file, base) as target:
-            for piece in self.client._transport.stream(requests.session_save(self.id, wait_s, target.have)):
+            for piece in self._stream(requests.session_save(self.id, wait_s, target.have)):
                 target.write(piece)
 
     def move(self, to: str, *, hold_s: Optional[int] = None, wait_s: Optional[int] = None) -> None:
@@ -270,8 +270,7 @@ class Session(SessionBase):
         valid, and other clients' requests follow. Its requests wait meanwhile; work under way is waited for up to `wait_s` seconds (30). Whatever
         fails, one of both nodes has the session; without an end within `hold_s` seconds (120) of the last byte it goes on where it is. The node must let
         sessions go there (--move-to)."""
-        self._check()
-        self.client._transport.move(self.id, to, moves.moving(self.id, to, hold_s, wait_s))
+        self._asking(lambda: self.client._transport.move(self.id, to, moves.moving(self.id, self._stamp, to, hold_s, wait_s)))
 
     # ---- looking ----
 
@@ -304,7 +303,7 @@ class Session(SessionBase):
     def _follow(self, following: Following) -> Iterator[ServerEvent]:
         while (request := following.request()) is not None:
             try:
-                for piece in self.client._transport.stream(request):
+                for piece in self._stream(request):
                     yield from following.feed(piece)
                     if following.over:
                         return

@@ -10,7 +10,7 @@ from .._transport.frame import BytesLike
 from .._transport.heartbeats import clock
 from .._transport.steps import Steps, drive
 from .._transport.transport import Cancel
-from .._transport.wire import Call, Request, Response
+from .._transport.wire import Call, Request, Response, of_generation, with_body
 from ..errors import GpurestError, ResourceExhausted
 from . import requests
 from .session_state import SessionState, is_memory_refused, log
@@ -46,41 +46,64 @@ class SessionBase(SessionState):
     def _do(self, call: Call[T]) -> T:
         if self._closed or self._lost is not None:
             self._check()  # says so; the rest of it the transport looks at
-        self._asked_at, generation = clock(), self.generation
+        self._asked_at, generation, stamp = clock(), self.generation, self._stamp
         try:
-            return self.client._transport.do(call)
+            return self.client._transport.do(self._stamped(call))
         except BaseException as error:
             self._note_unanswered(call.request, error)
-            if isinstance(error, GpurestError):
-                self._hear(error, generation)
-            raise
+            if not isinstance(error, GpurestError) or not self._hear(error, generation, stamp):
+                raise
+        return self._do(call)
 
     def _post(self, like: Request, body: bytes) -> Response:
         """The answer to the request that begins as `like` and has this body: as _do() in fewer steps."""
         if self._closed or self._lost is not None:
             self._check()
-        self._asked_at, generation = clock(), self.generation
+        self._asked_at, generation, stamp = clock(), self.generation, self._stamp
         try:
             return self.client._transport.post(like, body)
         except GpurestError as error:
-            self._hear(error, generation)
-            raise
+            if not self._hear(error, generation, stamp):
+                raise
+        return self._do(Call(with_body(like, body), lambda answer: answer))
 
     def _send(self, request: Request, into: Optional[memoryview], progress: Progress, cancel: Cancel) -> Response:
         """A part of a transfer."""
-        self._check()
-        self._asked_at, generation = clock(), self.generation
         try:
-            return self.client._detours.send(self._info, request, into, progress, cancel)
+            return self._asking(lambda: self.client._detours.send(self._info, of_generation(request, self._stamp), into, progress, cancel))
         except BaseException as error:
             self._note_unanswered(request, error)
-            if isinstance(error, GpurestError):
-                self._hear(error, generation)
             raise
 
-    def _hear(self, error: GpurestError, generation: int) -> None:
-        drive(self._explaining(error), self.client._transport.do)
+    def _asking(self, ask: Callable[[], T]) -> T:
+        """What `ask` returns, which makes requests with the stamp of now."""
+        self._check()
+        self._asked_at, generation, stamp = clock(), self.generation, self._stamp
+        try:
+            return ask()
+        except GpurestError as error:
+            if not self._hear(error, generation, stamp):
+                raise
+        return self._asking(ask)
+
+    def _stream(self, request: Request) -> Iterator[bytes]:
+        """The answer in pieces."""
+        generation, stamp = self.generation, self._stamp
+        try:
+            yield from self.client._transport.stream(of_generation(request, stamp))
+            return
+        except GpurestError as error:
+            if not self._hear(error, generation, stamp):
+                raise
+        yield from self._stream(request)
+
+    def _hear(self, error: GpurestError, generation: int, stamp: str) -> bool:
+        """Notes what ends the session, which was of this generation and had this stamp. True: it has another one by now, and all that was in it: what was
+        refused is to be asked again."""
+        if drive(self._explaining(error), self.client._transport.do) and generation == self.generation:
+            return stamp != self._stamp
         self._note(error, generation)
+        return False
 
     def _drive(self, steps: Steps[T]) -> T:
         return drive(steps, lambda step: time.sleep(step) if isinstance(step, float) else self._do(step))
@@ -133,7 +156,7 @@ class SessionBase(SessionState):
         try:
             if type(document) is requests.Repeated and not (self._garbage or self._doubtful):
                 try:
-                    return document.read(self._post(document.like, document.body))
+                    return document.read(self._post(document.like(self._stamp), document.body))
                 except ResourceExhausted as error:
                     if not self._would_help(error):
                         raise
@@ -183,8 +206,8 @@ class SessionBase(SessionState):
         return self._do(requests.post(requests.session_path(self.id) + "/wake"))
 
     def reset(self) -> None:
-        """A new worker; or, if the session has ended, a new session like it in its place, of which `id` is another one unless it was chosen here. Every
-        buffer, module, kernel and stream of the session is void from now on, and says so when used."""
+        """A new worker; or, if the session has ended, a new session like it in its place, of which `id` is another one unless it was chosen here. What somebody
+        else has reset or made anew meanwhile is joined as it is. Every buffer, module, kernel and stream of the session is void from now on, and says so when used."""
         drive(self._resetting(), self.client._transport.do)
 
     def close(self) -> None:

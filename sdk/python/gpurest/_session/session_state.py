@@ -8,12 +8,12 @@ import os
 import secrets
 from collections import deque
 from itertools import count
-from typing import TYPE_CHECKING, Any, Callable, Deque, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple, Union
+from typing import TYPE_CHECKING, Any, Callable, Deque, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple, TypeVar, Union
 
 from .._transport.frame import BytesLike
 from .._transport.heartbeats import Do, clock
 from .._transport.steps import Steps, drive
-from .._transport.wire import Request
+from .._transport.wire import Call, Request, generation_of, of_generation
 from .._values.dtypes import DType, dtype_of
 from .._values.hostmem import Shape, byte_view, count_of, dtype_from, from_sequence, shape_from, shape_of
 from ..errors import ArgumentError, BusyError, ClosedError, GpurestError, OutOfMemoryError, ResourceExhausted, SessionLostError
@@ -34,6 +34,9 @@ MEMORY_LIMITS = ("session_memory_bytes", "caller_memory_bytes")  # of ResourceEx
 ASKED_AGAIN_BYTES_MAX = 4 << 20  # of a submission that was interrupted: a longer one was hardly complete, and its bytes would all be sent again
 BEATS = 3  # heartbeats within a lease: two may get lost
 log = logging.getLogger("gpurest.session")
+T = TypeVar("T")
+_CHANGED = ("session_not_found", "generation_changed")  # codes: it has ended, or is not the one that it was
+_KEPT = ("move", "shutdown", "periodic")  # what a session was made from that has the objects of before
 
 # Of this thread or task, innermost last. Tuples, so that tasks that inherit them do not see each other's changes.
 _batches: contextvars.ContextVar[Tuple[Batch, ...]] = contextvars.ContextVar("gpurest_batches", default=())
@@ -80,8 +83,8 @@ class SessionState(Unpicklable):
         self.id: str = info["id"]
         self.device: str = info["device"]
         self._device_bytes: Optional[int] = None  # of its memory, once somebody has asked
-        self.generation: int = info["generation"]  # counts the workers that it had
-        self._generations_before = 0  # of sessions in whose place it is
+        self._generations_before = 0  # of sessions in whose place it is; what it takes to count on where the service's number has changed
+        self._is_now(info)
         self._describe(info)
         self._owned = owned
         self._closed = False
@@ -98,6 +101,16 @@ class SessionState(Unpicklable):
         self._pid = os.getpid()
         self._stream_names: List[str] = []
         log.info("%s is open on %s", self.id, self.device)
+
+    def _is_now(self, info: Mapping[str, Any]) -> None:
+        """What this object stands for from now on: one generation of one session."""
+        self.generation: int = self._generations_before + int(info["generation"])  # counts the workers that it had
+        self._stamp = generation_of(info)  # of its requests: what is another session by now, or was reset, refuses them
+        self._stands_for = info
+
+    def _made_with(self, info: Mapping[str, Any]) -> bool:
+        """It is the session that this object stands for, perhaps reset since."""
+        return bool(info.get("created_at") == self._stands_for.get("created_at"))
 
     def _described(self, info: Mapping[str, Any]) -> None:
         """By what is in force now."""
@@ -127,6 +140,11 @@ class SessionState(Unpicklable):
         return self._lost is not None and is_ended(self._lost)
 
     @property
+    def _left_behind(self) -> bool:
+        """As far as is known: somebody else has reset it."""
+        return self._lost is not None and self._lost.reason == "reset"
+
+    @property
     def _over(self) -> bool:
         return self._closed or self._ended
 
@@ -149,20 +167,25 @@ class SessionState(Unpicklable):
         """Renews the lease. A session that is gone says so at its next use; after another failure the next heartbeat comes sooner."""
         asked, generation = clock(), self.generation
         try:
-            do(requests.session_heartbeat(self.id))
+            do(self._stamped(requests.session_heartbeat(self.id)))
             self._beaten_at = asked
         except GpurestError as error:
             log.debug("no heartbeat of %s: %s", self.id, error)
             self._beaten_at = max(self._beaten_at, asked - (self._lease_s or 0) / BEATS / 2)
-            if error.code == "session_not_found" and generation == self.generation:  # else another one has taken its place meanwhile
-                drive(self._explaining(error), do)
-                self._note(error)
+            if error.code in _CHANGED and generation == self.generation and not drive(self._explaining(error), do):
+                self._note(error, generation)  # else another one has taken its place meanwhile
 
     def _place(self) -> str:
         """For messages: which session, and on which device."""
         return f"session {self.id} on {self.device}"
 
     # ---- state ----
+
+    def _stamped(self, call: Call[T]) -> Call[T]:
+        """The same, for the generation of the session that this object stands for."""
+        if not call.any_generation:
+            of_generation(call.request, self._stamp)
+        return call
 
     def _check(self) -> None:
         self.client._transport._check()
@@ -178,10 +201,13 @@ class SessionState(Unpicklable):
             self._lost = lost(error)
             log.warning("%s is lost: %s", self.id, error)
 
-    def _explaining(self, error: GpurestError) -> Steps[None]:
-        """Completes what is told of a session that the service does not have: how it ended, and what to do."""
-        if not isinstance(error, SessionLostError) or error.code != "session_not_found":
-            return
+    def _explaining(self, error: GpurestError) -> Steps[bool]:
+        """Completes what is told of a session that the service does not have, or not as it was: what became of it, and what to do. True: it has all that it
+        had, and what was refused can be asked again."""
+        if not isinstance(error, SessionLostError) or error.code not in _CHANGED:
+            return False
+        if error.code == "generation_changed":
+            return (yield from self._explaining_change(error))
         if error.reason == "not_found" and (yield from self._restarted()):
             error.reason, error.message = "restarted", "the session is gone: the service was restarted since it was made, or another instance of it answers"
         elif error.reason == "not_found":
@@ -189,6 +215,35 @@ class SessionState(Unpicklable):
         error.message = error.message.replace("the session", self._place(), 1)
         error.hint = "what it held is lost; session.reset() makes a new one in its place" + (
             ", and new arrays get a new one by themselves" if self._is_default else "")
+        return False
+
+    def _explaining_change(self, error: SessionLostError) -> Steps[bool]:
+        try:
+            info = yield requests.get(requests.session_path(self.id))
+        except GpurestError:
+            return False  # what was told before remains
+        if self._goes_on(info):
+            return True
+        if self._made_with(info):
+            error.message = f"{self._place()} was reset by somebody else: what was in it is lost"
+            error.hint = "session.reset() goes on with it as it is now"
+        else:
+            error.reason = "replaced"
+            error.message = f"{self._place()} has ended, and somebody else has made a new session of its name: what was in the old one is lost"
+            error.hint = "session.reset() or client.attach() joins the new one"
+        return False
+
+    def _goes_on(self, info: Mapping[str, Any]) -> bool:
+        """Whether it is the session that this object stands for, with all that was in it, though its number is another one: the service has moved or restored
+        it, and nobody has reset it since."""
+        if generation_of(info) == self._stamp:
+            return True
+        restored = info.get("restored") or {}
+        if restored.get("from") not in _KEPT or self._made_with(info) or restored.get("generation") != info["generation"]:
+            return False
+        self._generations_before = self.generation - int(info["generation"])
+        self._is_now(info)
+        return True
 
     def _restarted(self) -> Steps[bool]:
         before = self._info.get("instance")
@@ -204,37 +259,51 @@ class SessionState(Unpicklable):
         self.client._transport._check()
         if self._closed:
             raise ClosedError(f"session {self.id} is closed")
-        if not self._ended:
-            try:
-                self._renewed((yield requests.session_reset(self.id)))
-                return
-            except GpurestError as error:
-                if error.code != "session_not_found":
-                    raise
-                yield from self._explaining(error)
-                self._lost = None  # whatever it was: now it has ended
-                self._note(error)
-        info, _ = yield requests.session_open(*requests.session_again(self._info))
+        if (yield from self._reset_there()):
+            return
+        info, made = yield requests.session_open(*requests.session_again(self._info))
+        self._owned = self._owned and made  # else somebody else's, which this object joins
         self._replaced(info)
         self._described(info)
 
+    def _reset_there(self) -> Steps[bool]:
+        """False: the session has ended. One that somebody else has reset is not reset once more, but taken as it is: there may be something in it."""
+        path = requests.session_path(self.id)
+        while not self._ended:
+            try:
+                info = yield requests.get(path) if self._left_behind else self._stamped(requests.session_reset(self.id))
+            except GpurestError as error:
+                if error.code not in _CHANGED:
+                    raise
+                if not (yield from self._explaining(error)):
+                    self._lost = None  # whatever it was: now it is this
+                    self._note(error)
+                continue
+            self._owned = self._owned and self._made_with(info)
+            self._renewed(info)
+            if info.get("state") != "faulted":
+                return True
+        return False
+
     def _replaced(self, info: Mapping[str, Any]) -> None:
         """By a new session, which is now the one that this object stands for."""
-        self._generations_before = self.generation
+        self._generations_before = self.generation + 1 - int(info["generation"])  # that may be above an earlier one's of its name
         self.id, self.device, self._device_bytes = info["id"], info["device"], None
         self._describe(info)
         self._renewed(info)
 
     def _hearing_of_resets(self) -> Steps[None]:
         """Asks whether it was reset otherwise than by reset()."""
-        info = yield requests.get(requests.session_path(self.id))
-        if self.generation != self._generations_before + int(info["generation"]):
+        call = requests.get(requests.session_path(self.id))
+        call.any_generation = True
+        info = yield call
+        if not self._goes_on(info) and self.generation != self._generations_before + int(info["generation"]):
             self._renewed(info)
 
     def _renewed(self, info: Mapping[str, Any]) -> None:
         """After a reset: objects of before are void."""
         self._reset_cause, self._lost = self._lost, None
-        self.generation = self._generations_before + int(info["generation"])
+        self._is_now(info)
         log.info("%s has a new worker", self.id)
 
     def _new_name(self, prefix: str) -> str:
@@ -414,14 +483,18 @@ class SessionState(Unpicklable):
         self._closed = True
         if self._lease_s is not None:
             self.client._heartbeats_of_all().look()
-        if not self._owned or self._ended or self.client._transport.closed:
+        if not self._owned or self._ended or self._left_behind or self.client._transport.closed:
             return
         log.info("%s is deleted", self.id)
-        try:
-            yield requests.delete(requests.session_path(self.id))
-        except GpurestError as error:
-            if error.code != "session_not_found":
-                raise
+        again = True
+        while again:
+            try:
+                yield self._stamped(requests.delete(requests.session_path(self.id)))
+                return
+            except GpurestError as error:
+                if error.code not in _CHANGED:
+                    raise
+                again = yield from self._explaining(error)
 
     # ---- what is made ----
 

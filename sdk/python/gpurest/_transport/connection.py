@@ -4,6 +4,7 @@ from __future__ import annotations
 import _socket
 import array
 import os
+import secrets
 import select
 import socket
 import ssl
@@ -24,6 +25,9 @@ RECEIVE_BYTES = 64 << 10
 DESCRIPTORS_MAX = 4
 PIECE_BYTES_MAX = 8 << 20  # of a body, between reports of progress
 PROMPT_US = 5000  # an answer within so long is waited for by the call that reads it; see wait_in_calls()
+# How far a request is: nothing is sent; all or nothing is; a part is, perhaps all; all is, and nothing of the answer was taken.
+UNSENT, SENDING, SENT_IN_PARTS, AWAITED, TAKEN = range(5)
+AT_ONCE_BYTES = 8 << 10  # of a body: a connection that is idle takes it and its head at once, or nothing
 Progress = Callable[[int], None]
 Lives = Callable[[str], bool]  # whether the service still answers, of the path that is waited for
 
@@ -63,6 +67,9 @@ class Connection:
         self.sock = sock
         self._lives = lives
         self._path = ""  # of the request under way
+        self.stage = UNSENT  # as far as it is known to whoever is interrupted
+        self.left = False  # see leave()
+        self._marks: List[str] = []  # see later()
         self.used_at = monotonic()
         self._endpoint, self._host, self._token, self._idle_s = endpoint, endpoint.host_header, token, idle_s
         self._rest = b""
@@ -118,6 +125,7 @@ class Connection:
 
     def exchange(self, request: Request, into: Optional[memoryview] = None, progress: Optional[Progress] = None) -> Response:
         """Sends, and receives the whole answer. A successful body goes to `into`, which it must fill exactly."""
+        self.stage = UNSENT
         sent = self._send(request, progress)
         if into is not None or request.takes_descriptor:
             return self._answer(request, sent, into, progress)
@@ -127,17 +135,51 @@ class Connection:
     def post(self, like: Request, body: bytes) -> Response:
         """As exchange() of the request that begins as `like` and has this body, which is short, in the fewest steps: kernels are launched and arrays computed
         by such."""
-        self._path = like.path
+        self._path, self.stage = like.path, UNSENT
         if like is not self._like:
             self._turn_to(like)
         if body is not self._short:
             self._short, self._posted = body, b"%bContent-Length: %d\r\n\r\n%b" % (self._start, len(body), body)
+        self.stage = SENDING if len(body) <= AT_ONCE_BYTES else SENT_IN_PARTS
         try:
             self._put(self._posted)
         except OSError as error:
             self._check_refused(like, error)
             return self._whole_answer(like, False)
         return self._whole_answer(like, True)
+
+    def later(self, request: Request) -> Optional[Response]:
+        """The answer to a request that was interrupted at the stages SENDING or AWAITED; None: it was not sent. Another request goes behind it. If the answer
+        to that comes first, nothing was sent; or an interrupt has come between the bytes' arrival and their being kept."""
+        unsure = self.stage == SENDING and not self._marks
+        self._marks.append(secrets.token_hex(8))
+        self._send(Request("GET", "/livez", {"X-Request-Id": self._marks[-1]}), None)
+        answer = self._whole_answer(request, True)
+        if answer.headers.get("x-request-id") not in self._marks:
+            return answer
+        if unsure:
+            return None
+        raise ConnectionError_(f"{request.method} {request.path}: the answer was lost by an interrupt")
+
+    def leave(self) -> None:
+        """Gives the request under way up: the service hears of it, and closes the connection when it has done with it."""
+        self.left = True
+        try:
+            self.sock.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+
+    def see_off(self, seconds: float) -> None:
+        """Closes a connection that was left, when the service has closed it or after so long."""
+        try:
+            if hasattr(select, "poll"):
+                poll = select.poll()
+                poll.register(self.sock, select.POLLIN)
+                poll.poll(1000 * seconds)
+        except (OSError, ValueError):
+            pass
+        finally:
+            self.close()
 
     def _put(self, data: bytes) -> None:
         """Sends what a connection nearly always takes at once."""
@@ -164,10 +206,12 @@ class Connection:
         """Nearly always it comes at once. `sent`: the server has taken the whole request."""
         if self._rest:  # it came while a long request was sent
             return self._answer(request, sent, None, None)
+        self.stage = AWAITED if sent else TAKEN
         try:
             raw = self._get()
         except OSError as error:
             raise self._no_answer(request, error) from error
+        self.stage = TAKEN
         whole = whole_answer(raw, request)
         if whole is None:  # a part of it, or one that tells more
             self._rest = raw
@@ -225,11 +269,13 @@ class Connection:
         self._path = request.path
         try:
             if body_bytes <= JOIN_BYTES_MAX:  # which the connection takes at once: the time-out of before serves
+                self.stage = SENDING if body_bytes <= AT_ONCE_BYTES else SENT_IN_PARTS
                 self.sock.sendall(b"".join((raw, *pieces)))
                 if progress and pieces:
                     progress(body_bytes)
                 return True
             self._wait_for(self._idle_s)
+            self.stage = SENT_IN_PARTS
             self._send_part(memoryview(raw))
             return all(self._send_piece(piece, progress) for piece in pieces)
         except OSError as error:

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from ..errors import ArgumentError, GpurestError
 from .endpoint import Endpoint
 from .steps import Steps
-from .wire import JSON_TYPE, Request, Response, error_of
+from .wire import GENERATION, JSON_TYPE, Request, Response, error_of
 
 FOLLOWED_MAX = 8  # nodes that a request is sent on to
 MOVING_S = 3600.0  # as long as a session may stand still
@@ -79,10 +79,10 @@ def new_home(sid: str) -> Request:
                    answer_s=24 * 3600.0)
 
 
-def moving(sid: str, to: str, hold_s: Optional[int], wait_s: Optional[int]) -> Steps[Dict[str, Any]]:
+def moving(sid: str, generation: str, to: str, hold_s: Optional[int], wait_s: Optional[int]) -> Steps[Dict[str, Any]]:
     """What `moved` tells at the end. Whatever fails before: the session goes on where it is, unless its node does not answer any more."""
-    prefer = {} if wait_s is None else {"Prefer": f"wait={int(wait_s)}"}
-    begun: Response = yield Step(_json("POST", session_path(sid) + "/move", {} if hold_s is None else {"hold_s": hold_s}, prefer, float(wait_s or 30)))
+    headers = {GENERATION: generation, **({} if wait_s is None else {"Prefer": f"wait={int(wait_s)}"})}
+    begun: Response = yield Step(_json("POST", session_path(sid) + "/move", {} if hold_s is None else {"hold_s": hold_s}, headers, float(wait_s or 30)))
     move = _good(begun)["move"]
     try:
         made = _good((yield Step(Request("GET", f"{session_path(sid)}/snapshot?move={move}"), into=new_home(sid))))

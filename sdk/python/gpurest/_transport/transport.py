@@ -10,7 +10,7 @@ import time
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, TypeVar
 
 from ..errors import BusyError, ClosedError, ConnectionError_, ForkError, GpurestError, TimeoutError_
-from .connection import JOIN_BYTES_MAX, Connection, Progress, close_all
+from .connection import AWAITED, JOIN_BYTES_MAX, SENDING, UNSENT, Connection, Progress, close_all
 from .endpoint import Endpoint, Timeout
 from .moves import FOLLOWED_MAX, MOVING_PAUSE_S, MOVING_S, SESSIONS, Moved, Step, endpoint_after, session_of
 from .steps import Steps, drive
@@ -19,6 +19,8 @@ from .wire import Call, Request, Response, error_of, passed, with_body, with_key
 BACKOFF_S = 0.1
 BACKOFF_S_MAX = 10.0
 POOLED_MAX = 16
+LEFT_S = 0.25  # for a service to have done with what was interrupted
+LEFT_MAX = 16
 Observer = Callable[[Request, Response, float], None]
 T = TypeVar("T")
 log = logging.getLogger("gpurest.transport")
@@ -165,6 +167,7 @@ class Transport(TransportBase):
         super().__init__(endpoint, token, timeout, retries, ca_file, idempotency_keys)
         self.observers: List[Observer] = []
         self._lock = threading.Lock()
+        self._left: List[Connection] = []  # of requests that were interrupted
 
     @property
     def watched(self) -> bool:
@@ -175,6 +178,8 @@ class Transport(TransportBase):
     def _take(self) -> Connection:
         if self._closed or self._pid != _pid:
             self._check()  # says so
+        if self._left:
+            self._see_off()
         return self._waiting() or self._open()
 
     def _waiting(self) -> Optional[Connection]:
@@ -218,7 +223,28 @@ class Transport(TransportBase):
             if connection.reusable and not self._closed and len(self._free) < POOLED_MAX:
                 self._free.append(connection)
                 return
-        connection.close()
+        if not connection.left:
+            connection.close()
+
+    def _interrupted(self, connection: Connection, request: Request, error: BaseException) -> None:
+        """By Ctrl-C, for example. What the request has begun comes before the requests after it: else a write that was interrupted could undo a later one."""
+        if request.resumable and connection.stage == UNSENT:
+            setattr(error, "unsent", True)
+        elif request.resumable and connection.stage in (SENDING, AWAITED):
+            connection.left = True
+            setattr(error, "unanswered", Unanswered(self, connection, request))
+        elif request.method not in ("GET", "HEAD") and len(self._left) < LEFT_MAX:
+            connection.leave()
+            with self._lock:
+                self._left.append(connection)
+
+    def _see_off(self) -> None:
+        """A kernel, or whatever takes longer, is in its place on the device by then, and not waited for."""
+        with self._lock:
+            left, self._left = self._left, []
+        until = time.monotonic() + LEFT_S
+        for connection in left:
+            connection.see_off(max(0.0, until - time.monotonic()))
 
     def close(self) -> None:
         """Closes what is in the pool; threads that are in a request finish it."""
@@ -266,8 +292,12 @@ class Transport(TransportBase):
     def post(self, like: Request, body: bytes) -> Response:
         """As send() of the request that begins as `like` and has this body. In the fewest steps if it is short, while nobody watches and all goes well."""
         connection = None
-        if len(body) <= JOIN_BYTES_MAX and self._pid == _pid and not (self._keys or self._moves or self.observers or log.isEnabledFor(logging.DEBUG)):
-            connection = self._waiting()
+        if len(body) <= JOIN_BYTES_MAX and self._pid == _pid and not (self._keys or self._moves or self._left or self.observers or log.isEnabledFor(logging.DEBUG)):
+            try:
+                connection = self._waiting()
+            except BaseException as error:
+                setattr(error, "unsent", True)
+                raise
         if connection is None:
             return self.send(with_body(like, body))
         outcome: Any
@@ -276,6 +306,8 @@ class Transport(TransportBase):
         except BaseException as error:
             connection.reusable = False
             if not isinstance(error, (ConnectionError_, TimeoutError_)):
+                if not isinstance(error, Exception):
+                    self._interrupted(connection, with_body(like, body), error)
                 raise
             outcome = error
         finally:
@@ -304,14 +336,20 @@ class Transport(TransportBase):
         if moved is not None:
             refused = self._confirm(moved)
             return refused or moved.transport._once(moved.request(request), into, progress, cancel)
-        connection = self._take()
+        try:
+            connection = self._take()
+        except BaseException as error:
+            setattr(error, "unsent", True)
+            raise
         started = time.perf_counter() if self.observers else None
         try:
             if cancel:
                 cancel.add(connection)
             response = connection.exchange(request, into, progress)
-        except BaseException:
+        except BaseException as error:
             connection.reusable = False
+            if not isinstance(error, Exception):
+                self._interrupted(connection, request, error)
             raise
         finally:
             self._give(connection)
@@ -378,6 +416,31 @@ class Transport(TransportBase):
             yield from pieces
         finally:
             connection.close()
+
+
+class Unanswered:
+    """The answer to a resumable request whose wait was interrupted: the exception has it as `unanswered`. For one thread at a time. As long as it is
+    there the service goes on."""
+
+    def __init__(self, transport: Transport, connection: Connection, request: Request) -> None:
+        self._transport, self._connection, self._request = transport, connection, request
+
+    def response(self) -> Optional[Response]:
+        """The successful answer, when it comes; None: the request was not sent. Interrupted, it can be asked again."""
+        self._transport._check()
+        try:
+            response = self._connection.later(self._request)
+        except Exception:
+            self.close()
+            raise
+        self.close()
+        if response is not None and response.status >= 300:
+            raise error_of(response, self._request)
+        return response
+
+    def close(self) -> None:
+        """Gives the request up."""
+        self._connection.close()
 
 
 def _ended(outcome: Any) -> Response:

@@ -19,6 +19,7 @@ FRAMING = re.compile(rb"\n[CcTt](?:(?i:ontent-length): ([0-9]+)(?![^\r])|(?i:ran
 STARTS_MAX = 256  # of requests, kept as bytes: a program asks for the same few
 USER_AGENT = "gpurest-python/0.1"
 JSON_TYPE = "application/json"
+GENERATION = "Gpurest-Generation"  # of the session that a request is for: at another one it is refused
 OCTETS = "application/octet-stream"
 NO_PATH = re.compile("[\\x00-\\x20\\x7f]")
 T = TypeVar("T")
@@ -42,6 +43,7 @@ class Request:
     source: Optional[str] = None
     options: Sequence[str] = ()
     takes_descriptor: bool = False  # one comes with the answer, over a Unix socket; asked again, another one for the same thing
+    resumable: bool = False  # who is interrupted while it waits can have the answer later: transport.Unanswered
     start: Optional[Start] = field(default=None, init=False, repr=False, compare=False)  # of what was posted like it; a changed copy has none
     answered: Tuple[Heads, ...] = field(default=(), init=False, repr=False, compare=False)  # such had the last answers to what was posted like it
 
@@ -83,6 +85,18 @@ def passed(request: Request, pieces: Iterator[bytes], length: int) -> Passed:
 def with_body(request: Request, body: bytes) -> Request:
     """A request that begins as this one does."""
     return dataclasses.replace(request, pieces=(body,))
+
+
+def generation_of(info: Mapping[str, Any]) -> str:
+    """Of a session as the service describes it: what of_generation() takes. The next process of the service counts from 1 again."""
+    instance = info.get("instance")
+    return f"{info['generation']}" if instance is None else f'{info["generation"]};instance="{instance}"'
+
+
+def of_generation(request: Request, generation: str) -> Request:
+    """The same, which is done in that generation of its session or not at all."""
+    request.headers = {**request.headers, GENERATION: generation}  # another dictionary: that of before may be another request's, too
+    return request
 
 
 def with_key(request: Request, wanted: bool) -> Request:
@@ -127,6 +141,7 @@ class Call(Generic[T]):
     """A request and what to make of its successful answer."""
     request: Request
     parse: Callable[[Response], T]
+    any_generation: bool = False  # it is for the session as it is now
 
 
 def any_request(method: str, path: str, document: Any, headers: Optional[Mapping[str, str]], idempotency_key: Optional[str]) -> Request:

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import IO, Any, AsyncIterator, Dict, Generator, List, Mapping, Optional, Sequence, Tuple, Type, Union
+from typing import IO, Any, AsyncIterator, Awaitable, Callable, Dict, Generator, List, Mapping, Optional, Sequence, Tuple, Type, Union
 
 from .._session import requests
 from .._session import run as _run
@@ -13,7 +13,7 @@ from .._transport.endpoint import Endpoint, Timeout, token_of
 from .._transport import snapshot
 from .._transport.heartbeats import Heartbeats
 from .._transport.snapshot_base import FileName
-from .._transport.wire import Request, Response, any_request
+from .._transport.wire import Call, Request, Response, any_request
 from ..errors import BusyError, ConnectionError_, TimeoutError_
 from .background import AsyncBatchJob, AsyncWarmJob
 from .detour import AsyncDetours
@@ -168,10 +168,10 @@ class AsyncClient(Unpicklable):
             found = self._kernels[name] = await self._transport.do(requests.get(f"/v1/kernels/{requests.enc(name)}"))
         return found
 
-    async def _all(self, path: str) -> AsyncIterator[Dict[str, Any]]:
+    async def _all(self, path: str, do: Optional[Callable[[Call[Any]], Awaitable[Any]]] = None) -> AsyncIterator[Dict[str, Any]]:
         cursor: Optional[str] = None
         while True:
-            page = await self._transport.do(requests.page(path, cursor))
+            page = await (do or self._transport.do)(requests.page(path, cursor))
             for one in page["items"]:
                 yield one
             cursor = page.get("next_cursor")

@@ -4,7 +4,7 @@ from __future__ import annotations
 import asyncio
 import os
 import pathlib
-from typing import IO, TYPE_CHECKING, Any, AsyncIterator, Callable, Dict, List, Mapping, Optional, Sequence, TypeVar, Union, cast
+from typing import IO, TYPE_CHECKING, Any, AsyncIterator, Awaitable, Callable, Dict, List, Mapping, Optional, Sequence, TypeVar, Union, cast
 
 from .._session import requests
 from .._session.buffer import Slot, Texture, texture_memory
@@ -19,7 +19,7 @@ from .._transport import moves, snapshot
 from .._transport.heartbeats import clock
 from .._transport.snapshot_base import FileName
 from .._transport.steps import Steps, drive_async
-from .._transport.wire import Call, Request, Response, ServerEvent
+from .._transport.wire import Call, Request, Response, ServerEvent, of_generation
 from .._values.scalars import Scalar
 from .._values.texels import Texels
 from ..arrays import host
@@ -57,7 +57,10 @@ class AsyncSession(SessionState):
         self._check()
         twin = self._twin_session
         if twin is None:
-            twin = self._twin_session = Session(self.client._twin(), {**self._info, "generation": self.generation}, False, self.timeout_ms)
+            twin = Session(self.client._twin(), self._info, False, self.timeout_ms)
+            twin._generations_before = self._generations_before
+            twin._is_now(self._stands_for)
+            self._twin_session = twin
         return twin
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
@@ -83,30 +86,49 @@ class AsyncSession(SessionState):
         await self._in_thread(lambda: flush(self))
 
     async def _do(self, call: Call[T]) -> T:
-        self._check()
-        self._asked_at, generation = clock(), self.generation
         try:
-            return await self.client._transport.do(call)
+            return await self._asking(lambda: self.client._transport.do(self._stamped(call)))
         except BaseException as error:
             self._note_unanswered(call.request, error)
-            if isinstance(error, GpurestError):
-                await self._hear(error, generation)
             raise
-
-    async def _hear(self, error: GpurestError, generation: int) -> None:
-        await drive_async(self._explaining(error), self.client._transport.do)
-        self._note(error, generation)
 
     async def _send(self, request: Request, into: Optional[memoryview] = None) -> Response:
-        self._check()
-        self._asked_at, generation = clock(), self.generation
         try:
-            return await self.client._detours.send(self._info, request, into)
+            return await self._asking(lambda: self.client._detours.send(self._info, of_generation(request, self._stamp), into))
         except BaseException as error:
             self._note_unanswered(request, error)
-            if isinstance(error, GpurestError):
-                await self._hear(error, generation)
             raise
+
+    async def _asking(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """See SessionBase._asking()."""
+        self._check()
+        self._asked_at, generation, stamp = clock(), self.generation, self._stamp
+        try:
+            return await ask()
+        except GpurestError as error:
+            if not await self._hear(error, generation, stamp):
+                raise
+        return await self._asking(ask)
+
+    async def _stream(self, request: Request) -> AsyncIterator[bytes]:
+        """See SessionBase._stream()."""
+        generation, stamp = self.generation, self._stamp
+        try:
+            async for piece in self.client._transport.stream(of_generation(request, stamp)):
+                yield piece
+            return
+        except GpurestError as error:
+            if not await self._hear(error, generation, stamp):
+                raise
+        async for piece in self._stream(request):
+            yield piece
+
+    async def _hear(self, error: GpurestError, generation: int, stamp: str) -> bool:
+        """See SessionBase._hear()."""
+        if await drive_async(self._explaining(error), self.client._transport.do) and generation == self.generation:
+            return stamp != self._stamp
+        self._note(error, generation)
+        return False
 
     async def _step(self, step: Any) -> Any:
         return await (asyncio.sleep(step) if isinstance(step, float) else self._do(step))
@@ -247,13 +269,12 @@ class AsyncSession(SessionState):
         """See Session.save(). Writing to the file holds the event loop up as long as the disk does."""
         self._check()
         with snapshot.Target(file, base) as target:
-            async for piece in self.client._transport.stream(requests.session_save(self.id, wait_s, target.have)):
+            async for piece in self._stream(requests.session_save(self.id, wait_s, target.have)):
                 target.write(piece)
 
     async def move(self, to: str, *, hold_s: Optional[int] = None, wait_s: Optional[int] = None) -> None:
         """See Session.move()."""
-        self._check()
-        await self.client._transport.move(self.id, to, moves.moving(self.id, to, hold_s, wait_s))
+        await self._asking(lambda: self.client._transport.move(self.id, to, moves.moving(self.id, self._stamp, to, hold_s, wait_s)))
 
     async def hibernate(self) -> Dict[str, Any]:
         """See Session.hibernate()."""
@@ -305,8 +326,7 @@ class AsyncSession(SessionState):
         return await self._list("/programs")
 
     async def _list(self, what: str) -> List[Dict[str, Any]]:
-        self._check()
-        return [one async for one in self.client._all(requests.session_path(self.id) + what)]
+        return [one async for one in self.client._all(requests.session_path(self.id) + what, self._do)]
 
     async def reset(self) -> None:
         """See Session.reset()."""
@@ -329,7 +349,7 @@ class AsyncSession(SessionState):
     async def _follow(self, following: Following) -> AsyncIterator[ServerEvent]:
         while (request := following.request()) is not None:
             try:
-                async for piece in self.client._transport.stream(request):
+                async for piece in self._stream(request):
                     for event in following.feed(piece):
                         yield event
             except GpurestError as error:

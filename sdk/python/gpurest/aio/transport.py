@@ -11,7 +11,7 @@ from .._transport.endpoint import Endpoint, tune
 from .._transport.frame import BytesLike
 from .._transport.moves import FOLLOWED_MAX, Moved, Step
 from .._transport.steps import Steps, drive_async
-from .._transport.transport import POOLED_MAX, TransportBase, sign_of_life
+from .._transport.transport import LEFT_MAX, LEFT_S, POOLED_MAX, TransportBase, sign_of_life
 from .._transport.wire import HEAD_BYTES_MAX, Call, ChunkParser, Head, Request, Response, error_of, head_of, parse_head, passed, with_key
 from ..errors import ConnectionError_, GpurestError, ProtocolError, TimeoutError_
 
@@ -36,6 +36,25 @@ class AsyncConnection:
     def close(self) -> None:
         """Closes the socket; a second time nothing happens."""
         self._writer.close()
+
+    def leave(self) -> bool:
+        """As of blocking connections; False: it must be closed."""
+        try:
+            if self._writer.can_write_eof():
+                self._writer.write_eof()
+                return True
+        except (OSError, RuntimeError):
+            pass
+        return False
+
+    async def see_off(self, seconds: float) -> None:
+        """As of blocking connections."""
+        try:
+            await asyncio.wait_for(self._reader.read(1), seconds)
+        except (OSError, RuntimeError, asyncio.TimeoutError):
+            pass
+        finally:
+            self.close()
 
     @property
     def stale(self) -> bool:
@@ -160,11 +179,13 @@ class AsyncTransport(TransportBase):
     """For one event loop."""
 
     _free: List[AsyncConnection]
+    _left: Tuple[AsyncConnection, ...] = ()  # of requests that were cancelled
 
     async def close(self) -> None:
         """Closes all connections."""
         self._closed = True
-        free, self._free = self._free, []
+        free, self._free = [*self._free, *self._left], []
+        self._left = ()
         for connection in free:
             connection.close()
         for moved in tuple(self._moves.values()):
@@ -172,6 +193,9 @@ class AsyncTransport(TransportBase):
 
     async def _take(self) -> AsyncConnection:
         self._check()
+        if self._left:  # what a request has begun comes before those after it
+            left, self._left = self._left, ()
+            await asyncio.gather(*(one.see_off(LEFT_S) for one in left))
         while self._free:
             connection = self._free.pop()
             if time.monotonic() - connection.used_at < IDLE_CONNECTION_S and not connection.stale:
@@ -236,8 +260,11 @@ class AsyncTransport(TransportBase):
         self.requests_sent += 1
         try:
             response = await connection.exchange(request, into)
-        except BaseException:
-            connection.close()
+        except BaseException as error:
+            if isinstance(error, Exception) or request.method in ("GET", "HEAD") or len(self._left) >= LEFT_MAX or not connection.leave():
+                connection.close()
+            else:
+                self._left += (connection,)
             raise
         if connection.reusable and not self._closed and len(self._free) < POOLED_MAX:
             self._free.append(connection)

@@ -114,7 +114,7 @@ static void fill_attributes(struct device_info *out)
         {"max_shared_memory_per_multiprocessor", CPU_RESIDENT_BLOCKS_PER_CORE * CPU_SHARED_BYTES_MAX},
         {"total_constant_memory", PTX_CONST_BYTES_MAX},
         {"warp_size", WARP_THREADS},
-        {"clock_rate", out->clock_khz},
+        {"clock_rate", CPU_CLOCK_KHZ}, /* what programs turn ticks of clock64() into time by */
         {"multiprocessor_count", out->multiprocessors},
         {"max_threads_per_multiprocessor", CPU_RESIDENT_BLOCKS_PER_CORE * CPU_BLOCK_THREADS_MAX},
         {"max_blocks_per_multiprocessor", CPU_RESIDENT_BLOCKS_PER_CORE},

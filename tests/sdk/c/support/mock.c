@@ -27,6 +27,7 @@ struct mock {
     pthread_mutex_t   lock;
     pthread_cond_t    changed;
     struct connection connections[CONNECTIONS_MAX];
+    void (*on_head)(void *arg, const struct mock_request *q); /* NULL: none */
 };
 
 static void give_up(const char *what)
@@ -104,7 +105,8 @@ static bool answer(struct connection *c, struct mock_request *q)
 {
     struct mock       *m = c->mock;
     struct mock_answer a = {.cut = SIZE_MAX};
-    bool               on;
+    size_t             at = 0;
+    bool               on = true;
 
     pthread_mutex_lock(&m->lock);
     q->number = m->requests++;
@@ -112,7 +114,12 @@ static bool answer(struct connection *c, struct mock_request *q)
     m->handler(m->arg, q, &a);
     if (a.hangs)
         hang(m);
-    on = send_bytes(c->fd, a.bytes, a.count < a.cut ? a.count : a.cut) && a.cut >= a.count && !a.closes && !a.hangs;
+    if (a.pause) {
+        at = a.pause_at;
+        on = send_bytes(c->fd, a.bytes, at);
+        a.pause(m->arg);
+    }
+    on = on && send_bytes(c->fd, a.bytes + at, (a.count < a.cut ? a.count : a.cut) - at) && a.cut >= a.count && !a.closes && !a.hangs;
     free(a.bytes);
     return on;
 }
@@ -132,6 +139,8 @@ static bool exchange(struct connection *c, char *head)
     *rest = '\0';
     if (sscanf(head, "%15s %511s", q.method, q.path) != 2)
         give_up("mock: no request");
+    if (c->mock->on_head)
+        c->mock->on_head(c->mock->arg, &q);
     on = (c->mock->early || read_body(c->fd, &q, there, there_bytes)) && answer(c, &q);
     free(q.body);
     free(there);
@@ -210,6 +219,11 @@ struct mock *mock_start(mock_handler *handler, void *arg)
 struct mock *mock_start_early(mock_handler *handler, void *arg)
 {
     return start(handler, arg, true);
+}
+
+void mock_on_head(struct mock *m, void (*on_head)(void *arg, const struct mock_request *q))
+{
+    m->on_head = on_head;
 }
 
 void mock_stop(struct mock *m)

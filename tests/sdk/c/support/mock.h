@@ -19,6 +19,8 @@ struct mock_answer {
     size_t cut;    /* sends only so many bytes, then closes; SIZE_MAX: all */
     bool   closes; /* the connection ends after it */
     bool   hangs;  /* nothing is sent before mock_stop */
+    size_t pause_at;
+    void (*pause)(void *arg); /* of the handler's arg; is called when pause_at bytes are sent */
 };
 
 /* Called on the connection's thread, concurrently; before the body is read if the server was started by mock_start_early. */
@@ -29,6 +31,8 @@ struct mock;
 struct mock *mock_start(mock_handler *handler, void *arg);
 /* As mock_start; answers when the head has arrived, and reads no body. */
 struct mock *mock_start_early(mock_handler *handler, void *arg);
+/* Before the first request: what is called, with the handler's arg, before a body is read. */
+void mock_on_head(struct mock *m, void (*on_head)(void *arg, const struct mock_request *q));
 /* Ends every connection and all threads. */
 void mock_stop(struct mock *m);
 /* http://127.0.0.1:PORT; valid until mock_stop. */

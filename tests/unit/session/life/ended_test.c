@@ -102,3 +102,47 @@ Test(ended, only_the_last_ones_of_a_caller_are_kept)
     cr_assert_str_eq(reason_of(&other, "kept"), "deleted");
     cr_assert_null(reason_of(&f.tenant, "kept"));
 }
+
+/* Of a session that is made under this name, and deleted again when it was reset so often. */
+static uint64_t generation_of_next(const char *name, unsigned resets)
+{
+    struct session *s = fixture_session(name, MEMORY_LIMIT_NONE);
+    uint64_t        began = session_generation(s);
+
+    while (resets--)
+        cr_assert_eq(session_reset(s, &f.why), STATUS_OK, "%s", f.why.detail);
+    cr_assert_eq(session_delete(s, &f.why), STATUS_OK);
+    session_return(s);
+    return began;
+}
+
+Test(ended, one_that_is_made_anew_has_a_generation_above_all_of_the_earlier_one)
+{
+    cr_assert_eq(generation_of_next("team", 2), 1);
+    cr_assert_eq(generation_of_next("other", 0), 1, "each name has its own");
+    cr_assert_eq(generation_of_next("team", 0), 4);
+    cr_assert_eq(generation_of_next("team", 0), 5);
+}
+
+/* Whose it was is not known any more: no session of this caller begins with a generation that it may have had. */
+Test(ended, a_name_that_is_forgotten_gets_no_generation_of_before)
+{
+    static int            other_owner;
+    struct session_ending deleted = {.how = SESSION_DELETED, .wall_ns = 1, .generation = 1};
+    struct session_ending moved = {.how = SESSION_MOVED, .wall_ns = 1, .generation = 9};
+    char                  id[ID_BYTES];
+
+    cr_assert_eq(generation_of_next("team", 2), 1);
+    pthread_mutex_lock(&f.registry->lock);
+    for (unsigned i = 0; i < ENDED_SESSIONS_KEPT_MAX; i++) {
+        snprintf(id, sizeof id, "old-%u", i);
+        ended_remember(f.registry, f.tenant.owner, id, &deleted);
+    }
+    cr_assert_eq(ended_generation(f.registry, f.tenant.owner, SPAN_LITERAL("team")), 3);
+    cr_assert_eq(ended_generation(f.registry, f.tenant.owner, SPAN_LITERAL("old-0")), 3, "it may be that one's of before");
+    cr_assert_eq(ended_generation(f.registry, &other_owner, SPAN_LITERAL("team")), 0);
+    ended_remember(f.registry, &other_owner, "gone", &moved);
+    cr_assert_eq(ended_generation(f.registry, &other_owner, SPAN_LITERAL("gone")), 9, "moves are remembered elsewhere, and forgotten");
+    pthread_mutex_unlock(&f.registry->lock);
+    cr_assert_eq(generation_of_next("team", 0), 4);
+}

@@ -346,7 +346,7 @@ Test(session, with_a_lease_ends_when_nobody_renewed_it_even_at_work)
     later = now_ns() + 61 * NS_PER_S;
     while (registry_count(f.registry))
         janitor_sweep(f.registry, later);
-    cr_assert_eq(session_renew(f.registry, &f.tenant, SPAN_LITERAL("s"), &f.why), STATUS_SESSION_NOT_FOUND);
+    cr_assert_eq(session_borrow(f.registry, &f.tenant, SPAN_LITERAL("s"), &f.session, &f.why), STATUS_SESSION_NOT_FOUND);
     cr_assert_str_eq(f.why.ended_reason, "lease");
 }
 
@@ -357,7 +357,9 @@ Test(session, a_renewed_lease_does_not_restart_the_idle_time)
     cr_assert_eq(session_patch(f.session, &(struct session_patch){.has_lease = true, .lease_s = 60}, &f.why), STATUS_OK);
     session_return(f.session);
     renewed = f.session->used_ns + 30 * NS_PER_S;
-    cr_assert_eq(session_renew(f.registry, &f.tenant, SPAN_LITERAL("s"), &f.why), STATUS_OK);
+    cr_assert_eq(session_borrow(f.registry, &f.tenant, SPAN_LITERAL("s"), &f.session, &f.why), STATUS_OK);
+    session_renew(f.session);
+    session_return_unnoticed(f.session);
     cr_assert_geq(f.session->renewed_ns, f.session->used_ns);
     f.session->renewed_ns = renewed;
     janitor_sweep(f.registry, renewed + 59 * NS_PER_S);
@@ -367,7 +369,7 @@ Test(session, a_renewed_lease_does_not_restart_the_idle_time)
     f.session = NULL;
     while (registry_count(f.registry))
         janitor_sweep(f.registry, renewed + NS_PER_S);
-    session_renew(f.registry, &f.tenant, SPAN_LITERAL("s"), &f.why);
+    cr_assert_eq(session_borrow(f.registry, &f.tenant, SPAN_LITERAL("s"), &f.session, &f.why), STATUS_SESSION_NOT_FOUND);
     cr_assert_str_eq(f.why.ended_reason, "idle");
     cr_assert_eq(f.why.ended_limit_s, IDLE_TIMEOUT_S_DEFAULT);
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Deque, Dict, List, NoReturn, Optional, Sequence
 from weakref import ref
@@ -10,7 +11,7 @@ from weakref import ref
 from ..._session import requests, transfer
 from ..._session.handle import gone
 from ..._values.dtypes import DType, unpacked
-from ...errors import ArgumentError, CudaError, GpurestError, NotFoundError
+from ...errors import ArgumentError, ConnectionError_, CudaError, GpurestError, NotFoundError, ProtocolError
 from . import shapes
 from .assemble import Assembly
 from .config import config
@@ -32,6 +33,7 @@ MODULES_MAX = 512  # kept loaded per session; the service takes 1,024
 WEIGHTS = {ELEMENTWISE: 1, HOST: 1, EMPTY: 1, SORT: 32}
 WEIGHT_ELSE = 4  # operations that a reduction, a product or an update may need
 NUMBER = attrgetter("number")
+INTERRUPTED = "the request that was to compute this array was interrupted"
 _engines_lock = threading.Lock()
 
 
@@ -74,6 +76,7 @@ class Engine:
         self.queued = 0  # weight of what was added since it was last counted
         self.inline_bytes = 0
         self.sending = False  # a flush is on its way; what a refusal of memory calls, or a finalizer, may begin another one meanwhile
+        self.unfinished: Optional[Flush] = None  # is on its way, or was when somebody was interrupted
         self.plans = Plans(PLANNED_NODES_MAX)
         self.recent = Recent(self)
 
@@ -218,7 +221,38 @@ class Engine:
                 good.append(node)
         return good
 
+    def _finish(self, flush: Flush) -> None:
+        """Settles what was on its way when somebody was interrupted; it may take a while still. What became of it is told by the arrays."""
+        later = flush.unanswered
+        try:
+            self.sending = True
+            if self.generation != self.session.generation:
+                raise gone("array", self.session)
+            if later is None:
+                raise GpurestError(INTERRUPTED)
+            response = later.response()
+            if response is None:  # it was not even sent
+                self.dead.extend([one for one in flush.bound if one is not None])
+            else:
+                flush.answered = True
+                flush.settle(*requests.later_batch_answer(response))
+            self.unfinished = None
+        except Exception as error:
+            if later is not None:
+                later.close()
+                if not flush.answered and self.generation == self.session.generation:
+                    self._let_go([one for one in flush.bound if one is not None])
+            cause = GpurestError(INTERRUPTED) if isinstance(error, (ConnectionError_, ProtocolError)) else error  # the interrupt took a part of it
+            with suppress(type(cause)):
+                self._failed(flush.nodes, flush, cause)
+        finally:
+            self.sending = False
+            if self.unfinished is not flush:
+                flush.nodes, flush.memories = (), NO_MEMORIES
+
     def _send(self, reads: Sequence[Load]) -> List[memoryview]:
+        if self.unfinished is not None and not self.sending:
+            self._finish(self.unfinished)
         if self.generation != self.session.generation:
             self._renew()
         if len(self.modules) > MODULES_MAX:
@@ -237,32 +271,53 @@ class Engine:
         if not nodes and not reads:
             self._let_go(dead)
             return []
-        answered, self.sending = False, True
+        sent, self.sending = False, True
         try:
             if structure is not None:
                 flush = Flush(self, structure, self.plans.get(structure.key) or self._prepared(structure), dead, within)
             assert flush is not None
-            if flush.unused:
-                self._let_go(flush.unused)
+            flush.unanswered, flush.answered = None, False
+            if not within:
+                self.unfinished = flush
+            unused, flush.unused = flush.unused, []
+            if unused:
+                self._let_go(unused)
+            sent = True
             if flush.document.length:
                 answer, got = self.session._submit_batch(flush.document, flush.segments)
             else:  # only memory is wanted, and what nobody needs any more serves
                 answer, got = {}, {}
-            answered = True
+            flush.answered = True
             flush.settle(answer, got)
+            if not within:
+                self.unfinished = None
         except BaseException as error:
-            if not answered:  # else arrays may have the memory already
-                self._let_go(dead if flush is None else [one for one in flush.bound if one is not None])
-            self._failed([node for node in nodes if node.kind not in SETTLED], flush, error)  # done again, updates would count twice
+            if not isinstance(error, Exception) and not within and self._comes_later(flush, dead, sent, error):
+                raise
+            if flush is None:
+                self._let_go(dead)
+            elif not flush.answered:  # else arrays may have the memory already
+                self._let_go([one for one in flush.bound if one is not None])
+            self._failed(nodes, flush, error)
         finally:
             self.sending = within
-            if flush is not None:  # it may be kept
+            if flush is not None and self.unfinished is not flush:  # it may be kept
                 flush.nodes, flush.memories = (), NO_MEMORIES
         if len(nodes) == len(self.pending):  # nobody has queued more meanwhile
             self.pending.clear()
         else:
             self._live()
         return [got["r0"]] if len(reads) == 1 else [got[f"r{at}"] for at in range(len(reads))]
+
+    def _comes_later(self, flush: Optional[Flush], dead: Sequence[Region], sent: bool, error: BaseException) -> bool:
+        """After an interrupt: whether nothing was sent, so that it is as if nobody had asked; or the answer is still to come."""
+        if not sent or hasattr(error, "unsent"):
+            self.dead.extend(dead if flush is None else [one for one in (*flush.bound, *flush.unused) if one is not None])
+            self.unfinished = None
+            return True
+        assert flush is not None
+        flush.unanswered = getattr(error, "unanswered", None)
+        return flush.unanswered is not None
 
     def _structure(self, nodes: Sequence[Node], reads: Sequence[Load]) -> Structure:
         """Of a flush, without nodes that need something lost."""
@@ -312,7 +367,9 @@ class Engine:
             self.session._discard(one.id, one.generation)
 
     def _failed(self, nodes: Sequence[Node], flush: Optional[Flush], error: BaseException) -> NoReturn:
-        """All that was to be computed is lost, for one reason; what comes from the host is still there, and queued."""
+        """All of these that was to be computed is lost, for one reason; what comes from the host is still there, and queued. Done again, updates would count
+        twice."""
+        nodes = [node for node in nodes if node.kind not in SETTLED]
         left = [node for node in nodes if node.kind in (HOST, EMPTY)]
         self.queued, self.inline_bytes = len(left), sum([node.nbytes for node in left if node.kind == HOST])
         cause = error
@@ -323,10 +380,12 @@ class Engine:
             elif where:
                 error.message += f", queued at {where}"
         elif not isinstance(error, Exception):
-            cause = GpurestError("the request that was to compute this array was interrupted")
+            cause = GpurestError(INTERRUPTED)
         for node in nodes:
             if node.kind not in (HOST, EMPTY):
                 node.fail(cause)
+        if self.unfinished is flush:
+            self.unfinished = None
         raise error
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Mapping, 
 
 from ..._session import requests
 from ..._session.requests import written
+from ..._transport.transport import Unanswered
 from ..._values.scalars import scalar_kind
 from ...errors import GpurestError
 from .assemble import FLAGS, Assembly, Fill, Launch
@@ -288,6 +289,8 @@ class Plans:
 class Flush:
     """With the engine's lock held from the first to the last."""
 
+    unanswered: Optional[Unanswered] = None  # its answer, which comes later
+    answered = False
     _stored: Optional[Sequence[Tuple[int, Region]]] = None  # of one that can be done again: which node's value is in which memory
 
     def __init__(self, engine: "Engine", structure: Structure, prepared: Prepared, dead: Sequence[Region], within: bool) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 import json
 import re
 import threading
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
 from urllib.parse import unquote, urlsplit
 
 from ..._transport.frame import BATCH_TYPE, unpack
@@ -50,6 +50,7 @@ class FakeServer(FakeBackground, LocalServer):
         self._models: Dict[str, Model] = {}
         self._failures: List[_Failure] = []
         self._sessions: Dict[str, FakeSession] = {}
+        self._generations: Dict[str, int] = {}  # the last ones of sessions that have ended
         self._implicit = FakeSession("implicit", DEVICE, {})
         self._lock = threading.Lock()
         super().__init__()
@@ -107,6 +108,9 @@ class FakeServer(FakeBackground, LocalServer):
         if name != "_session_put" and sid not in self._sessions:
             raise Refused(404, "session_not_found", "no session of this id")
         first: Any = sid if name == "_session_put" else self._sessions[sid]
+        wanted, _, instance = request.headers.get("gpurest-generation", "").partition(";")
+        if wanted and name != "_session_put" and (int(wanted) != first.generation or instance not in ("", f'instance="{INSTANCE}"')):
+            raise Refused(409, "generation_changed", f"the session's generation is {first.generation}, not {wanted}: it was reset or made anew since")
         if name not in ("_session_put", "_session_get", "_session_delete", "_reset", "_heartbeat", "_job_get", "_job_result", "_job_delete"):
             first.check()
         found: LocalAnswer = getattr(self, name)(request, first, **named)
@@ -160,10 +164,10 @@ class FakeServer(FakeBackground, LocalServer):
     def _session_put(self, request: LocalRequest, sid: str) -> LocalAnswer:
         spec = json.loads(request.body or b"{}")
         known = self._sessions.get(sid)
-        if known is not None and known.spec != spec:
+        if known is not None and _in_force(known.spec) != _in_force(spec):
             raise Refused(409, "spec_conflict", "the session exists with another specification")
         if known is None:
-            self._sessions[sid] = FakeSession(sid, DEVICE, spec, self._sessions)
+            self._sessions[sid] = FakeSession(sid, DEVICE, spec, self._sessions, self._generations.get(sid, 0) + 1)
         return json_answer(self._sessions[sid].info(), 200 if known else 201)
 
     def _session_get(self, _: LocalRequest, session: FakeSession) -> LocalAnswer:
@@ -175,6 +179,7 @@ class FakeServer(FakeBackground, LocalServer):
 
     def _session_delete(self, _: LocalRequest, session: FakeSession) -> LocalAnswer:
         del self._sessions[session.id]
+        self._generations[session.id] = session.generation
         return LocalAnswer(204, {}, b"")
 
     def _heartbeat(self, _: LocalRequest, __: FakeSession) -> LocalAnswer:
@@ -301,6 +306,11 @@ class FakeServer(FakeBackground, LocalServer):
             raise Refused(415, "unsupported_media_type", f"FakeServer takes batches as {BATCH_TYPE}")
         document, segments = unpack(request.body)
         return self._answered(request, session, lambda: Computer(session, self._models).batch(document, segments))
+
+
+def _in_force(spec: Mapping[str, Any]) -> Dict[str, Any]:
+    """What a session is asked to be: what is left out is what it would be."""
+    return {"device": DEVICE, "idle_timeout_s": 600, "max_lifetime_s": 86400, **{name: value for name, value in spec.items() if value}}
 
 
 _ROUTES = [(re.compile(path), methods) for path, methods in (

@@ -112,14 +112,15 @@ class FakeJob:
 
 
 class FakeSession:
-    def __init__(self, id: str, device: str, spec: Mapping[str, Any], all_sessions: Optional[Mapping[str, "FakeSession"]] = None) -> None:
+    def __init__(self, id: str, device: str, spec: Mapping[str, Any], all_sessions: Optional[Mapping[str, "FakeSession"]] = None,
+                 generation: int = 1) -> None:
         self.id, self.device, self.spec, self._all = id, device, dict(spec), {} if all_sessions is None else all_sessions
         self.settings = dict(spec)  # as they are now; `spec` is what it was made with
         self.peak_bytes = 0
-        self.generation = 1
+        self.generation = generation
         self.epoch = 0  # of writing, for entity tags
         self.fault: Optional[Dict[str, Any]] = None
-        self.created_at = now()
+        self.created_at = f"{now()[:-1]}.{time.time_ns() // 1000 % 1_000_000:06}Z"  # tells it from an earlier one of its name
         self.launched = 0
         self.buffers: Dict[str, bytearray] = {}
         self.modules: Dict[str, FakeModule] = {}

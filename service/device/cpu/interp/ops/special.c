@@ -2,6 +2,7 @@
 #include <sched.h>
 
 #include "base/deadline.h"
+#include "device/cpu/bounds.h"
 #include "device/cpu/interp/cluster.h"
 #include "device/cpu/interp/decode/decode.h"
 
@@ -48,7 +49,8 @@ void in_window(struct lanes *l, const struct op *o)
     LANES_SET(uint8_t, o->d, , inside_window(l->run, (enum ptx_space)o->mode, o->width, a_[i]));
 }
 
-/* %clock and %clock64 count nanoseconds: a clock of 1 GHz. */
+static_assert(CPU_CLOCK_KHZ * 1000ull == NS_PER_S, "%clock counts nanoseconds");
+
 void read_clock(struct lanes *l, const struct op *o)
 {
     uint64_t t = o->mode == PTX_SPECIAL_GLOBALTIMER || o->mode == PTX_SPECIAL_GLOBALTIMER_LO || o->mode == PTX_SPECIAL_GLOBALTIMER_HI
