@@ -92,9 +92,24 @@ def test_printed_text_and_faults(client, session, events):
     seen = {name: data for _, name, data in (stream.next() for _ in range(4))}
     assert seen["launch.finished"]["state"] == "failed" and seen["launch.finished"]["code"] == "kernel_fault"
     assert seen["session.state"]["state"] == "faulted" and seen["session.state"]["code"] == "kernel_fault"
+    anew = client.get(session).json()["generation"] + 1
     assert client.post(session + "/reset").status == 200
     states = [stream.next()[2] for _ in range(2)]
-    assert [(s["state"], s["generation"]) for s in states] == [("starting", 2), ("ready", 2)]
+    assert [(s["state"], s["generation"]) for s in states] == [("starting", anew), ("ready", anew)]
+
+
+@pytest.mark.parametrize("line", ["0123456789abcde\n", "0123456789\n"])  # fills the bound, or does not
+def test_text_beyond_the_bound_is_cut_and_said_to_be(client, session, line):
+    """Of the cpu device, which keeps the first; CUDA's keeps what it likes."""
+    if not client.get(session).json()["device"].startswith("cpu"):
+        pytest.skip("only the cpu device keeps the first part")
+    source = 'extern "C" __global__ void many(int n) { for (int i = 0; i < n; i++) printf("%s", "LINE"); }'.replace("LINE", line[:-1] + "\\n")
+    assert client.put_cuda(session + "/modules/m", source).status == 201
+    bound = 1 << 20
+    for count, cut in ((bound // len(line), False), (bound // len(line) + 1, True)):
+        done = client.post(session + "/launches", {"module": "m", "kernel": "many", "grid": [1], "block": [1], "args": [{"i32": count}]}).expect(200).json()
+        assert done["stdout"] == (line * count)[:bound], len(done["stdout"])
+        assert done["stdout_truncated"] is (cut or count * len(line) == bound)
 
 
 def test_types_are_a_filter(client, vadd, events):

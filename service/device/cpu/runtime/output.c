@@ -54,22 +54,41 @@ static size_t read_args(struct lanes *l, uint32_t lane, uint64_t address, uint8_
     return n;
 }
 
+/* A text that did not fit, of which `done` bytes are there: as much of it as does, so that what is full has been cut. */
+static void fill_up(struct buf *out, size_t done, struct buf *whole)
+{
+    struct span rest = span_from(buf_span(whole), done);
+
+    out->failed = false;
+    buf_add_span(out, span_first(rest, out->max - out->bytes));
+    out->failed = true;
+}
+
 int output_printf(struct lanes *l, uint32_t lane, uint64_t format, uint64_t args)
 {
     struct cpu_output   *out = l->run->grid->output;
     struct string_source s = {l, lane};
     char                 text[FORMAT_BYTES_MAX];
     uint8_t              packed[ARGS_BYTES_MAX];
-    size_t               n = read_args(l, lane, args, packed);
+    size_t               n = read_args(l, lane, args, packed), before;
     int                  used = -1;
+    struct buf           whole;
 
     if (!read_string(&s, format, text, sizeof text))
         block_fault(l, FAULT_ILLEGAL_ADDRESS, lane, "illegal address 0x%llx of a printf format", (unsigned long long)format);
     if (!out)
         return -1;
     pthread_mutex_lock(&out->lock);
-    if (!out->text.failed)
+    before = out->text.bytes;
+    if (!out->text.failed) {
         used = printf_format(&out->text, text, packed, n, read_string, &s);
+        if (out->text.failed) {
+            buf_init(&whole, KERNEL_OUTPUT_BYTES_MAX);
+            printf_format(&whole, text, packed, n, read_string, &s);
+            fill_up(&out->text, out->text.bytes - before, &whole);
+            buf_finish(&whole);
+        }
+    }
     pthread_mutex_unlock(&out->lock);
     return used;
 }

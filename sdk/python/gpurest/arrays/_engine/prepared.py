@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Mapping, 
 
 from ..._session import requests
 from ..._session.requests import written
-from ..._transport.transport import Unanswered
 from ..._values.scalars import scalar_kind
 from ...errors import GpurestError
 from .assemble import FLAGS, Assembly, Fill, Launch
@@ -289,7 +288,7 @@ class Plans:
 class Flush:
     """With the engine's lock held from the first to the last."""
 
-    unanswered: Optional[Unanswered] = None  # its answer, which comes later
+    unanswered: Any = None  # a transport.Unanswered: its answer comes later
     answered = False
     _stored: Optional[Sequence[Tuple[int, Region]]] = None  # of one that can be done again: which node's value is in which memory
 
