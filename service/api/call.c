@@ -141,7 +141,7 @@ enum status session_of(struct request *r, struct session **out)
         return st;
     st = check_generation(r, *out);
     if (st) {
-        session_return(*out);
+        session_return_unnoticed(*out); /* it is no use of this one */
         *out = NULL;
     }
     return st;

@@ -64,6 +64,7 @@ struct problem {
     uint64_t              limit_max;
     uint64_t              limit_used;
     uint64_t              limit_requested;
+    bool                  was_done;              /* OUT_OF_MEMORY only: the request was, and sending it again would do it twice */
     bool                  of_other_work;         /* WORKER_LOST only: the session ended for other work of its caller */
     uint32_t              retry_after_ms;        /* 0 = the default of the status */
     bool                  has_unsatisfied_range; /* 416: Content-Range answers bytes * / range_size */

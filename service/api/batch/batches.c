@@ -216,9 +216,13 @@ static enum status run(struct request *r, struct batch_request *b)
 {
     enum status st = batch_job_run(&b->job, &r->problem);
 
+    if (st)
+        return st;
+    st = batch_answer_make(b, &r->problem);
     if (!st)
-        st = batch_answer_make(b, &r->problem);
-    return st ? st : batch_answer_send_take(b, r);
+        st = batch_answer_send_take(b, r);
+    r->problem.was_done = st == STATUS_OUT_OF_MEMORY;
+    return st;
 }
 
 enum status batches_create(struct request *r)

@@ -235,8 +235,10 @@ void exchange_settle(struct exchange *x, enum status st)
         st = problem_set(&x->r.problem, STATUS_INTERNAL, "the handler gave no answer");
     if (!st && r->descriptor >= 0 && (!x->r.is_local || x->offload.receiving))
         st = problem_set(&x->r.problem, STATUS_INTERNAL, "this connection cannot transfer a file descriptor");
-    if (!st && r->body.failed)
+    if (!st && r->body.failed) {
         st = problem_set(&x->r.problem, STATUS_OUT_OF_MEMORY, "not enough memory for the answer");
+        x->r.problem.was_done = x->r.method != METHOD_GET && x->r.method != METHOD_HEAD;
+    }
     if (st)
         answer_problem(x, st);
     add_timing(x);

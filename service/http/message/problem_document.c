@@ -157,6 +157,11 @@ static void write_access(struct json_writer *w, const struct problem_access *a)
     json_close_object(w);
 }
 
+static bool may_be_sent_again(const struct problem *why)
+{
+    return status_retryable(failure_of(why)) && !why->was_done;
+}
+
 static void write_head(struct json_writer *w, const struct problem *why, const struct problem_place *place)
 {
     enum status st = failure_of(why);
@@ -170,7 +175,7 @@ static void write_head(struct json_writer *w, const struct problem *why, const s
     json_add_string(w, "instance", place->instance);
     json_add_text(w, "code", status_code(st));
     json_add_text(w, "request_id", place->request_id);
-    json_add_bool(w, "retryable", status_retryable(st));
+    json_add_bool(w, "retryable", may_be_sent_again(why));
 }
 
 void problem_document_write(const struct problem *why, const struct problem_place *place, uint32_t retry_after_ms, struct buf *out)
@@ -211,7 +216,7 @@ static uint32_t retry_after_ms(const struct problem *why)
     unsigned http = status_http(failure_of(why));
     uint32_t base = why->retry_after_ms, jitter = 0;
 
-    if (!base && (http == 429 || http == 503) && status_retryable(failure_of(why)))
+    if (!base && (http == 429 || http == 503) && may_be_sent_again(why))
         base = RETRY_AFTER_DEFAULT_MS;
     if (!base || base > UINT32_MAX / 2 || !random_bytes(&jitter, sizeof jitter))
         return base;

@@ -18,6 +18,14 @@ from gpurest._transport.wire import Request
 from gpurest.aio.transport import AsyncTransport
 
 
+@pytest.fixture(autouse=True)
+def heard():
+    """A program in a shell's background ignores Ctrl-C."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 class Stop(KeyboardInterrupt):
     """As by Ctrl-C, at a place that the test chooses."""
 
@@ -180,3 +188,57 @@ def test_an_update_that_nobody_could_send_is_sent_later_and_once(updated, interr
 def test_what_is_sent_in_one_call_is_short():
     """A connection that is idle takes so much at once on every system."""
     assert connection.AT_ONCE_BYTES <= 8192
+
+
+def test_who_tries_again_does_not_take_an_attempt_for_none(monkeypatch):
+    """With keys a broken request is sent again. Interrupted then, nobody knows whether the first attempt was done."""
+    sent = []
+
+    def script(peer):
+        sent.append(peer.request())  # takes it, and breaks
+
+    with fake(script) as server:
+        client = Transport(Endpoint.parse(server.url), None, Timeout(60.0, 60.0), 3, None, idempotency_keys=True)
+        real, opened = Transport._open, []
+
+        def open_once(self):
+            if opened:
+                raise Stop
+            opened.append(True)
+            return real(self)
+        monkeypatch.setattr(Transport, "_open", open_once)
+        with pytest.raises(Stop) as caught:
+            client.send(Request("POST", "/x", {}, (b"{}",), resumable=True))
+        client.close()
+    assert len(sent) == 1 and not hasattr(caught.value, "unsent") and not hasattr(caught.value, "unanswered")
+
+
+def test_an_interrupt_within_a_relief_is_not_the_refused_request_s(updated, interrupt):
+    """The relief of a refused flush computes something of its own, and is interrupted: nothing of the one is taken for the other's."""
+    x, session = updated
+    y = gpurest.arrays.asarray([5.0] * 10, session=session)
+    assert float(y[0]) == 5
+    refused = []
+
+    def relief(*_):
+        refused.append(True)
+        interrupt("_get")
+        return float((y * 2)[0]) > 0
+
+    real = type(session)._send_batch
+
+    def full_once(self, *arguments):
+        if not refused:
+            raise errors.ResourceExhausted("no memory", code="quota_exceeded", status=403)
+        return real(self, *arguments)
+
+    x += 1
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(session), "_relieve_of", lambda self, error: relief())
+        patch.setattr(type(session), "_post", lambda self, *arguments: full_once(self, *arguments))
+        patch.setattr(type(session), "_send_batch", full_once)
+        with pytest.raises(Stop):
+            float(x[0])
+    assert refused and float(y[0]) == 5
+    with pytest.raises(errors.GpurestError, match="was interrupted"):
+        float(x[0])

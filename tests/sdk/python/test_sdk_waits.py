@@ -1,5 +1,6 @@
 """What takes longer than the idle time-out: a client waits on for a service that answers others, and for no other one."""
 import asyncio
+import signal
 import threading
 import time
 
@@ -127,7 +128,8 @@ async def test_a_task_that_waits_on_can_be_cancelled(service):
 
 
 def test_one_who_waits_on_can_be_interrupted(service):
-    """As by Ctrl-C: the wait is left, and the session goes on."""
+    """As by Ctrl-C, which a program in a shell's background ignores: the wait is left, and the session goes on."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     with gpurest.connect(service.url, timeout=Timeout(60.0, 0.2)) as gpu, gpu.session() as session:
         spin, buffer = session.compile(SPIN)["spin"], session.buffer(bytes(64))
         spin[1, 1](buffer, SECONDS_4, timeout_ms=600000, wait=False)
@@ -137,3 +139,4 @@ def test_one_who_waits_on_can_be_interrupted(service):
             buffer.read()
         timer.join()
         assert len(buffer.read()) == 64
+    signal.signal(signal.SIGINT, before)

@@ -12,6 +12,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 from urllib.parse import quote, unquote, urlencode
 
 from .._transport.frame import BATCH_TYPE, BytesLike, Untimed, declared, dumps, framed, pack, pack_text, unpack
+from .._transport.transport import forget_interrupt as forget_interrupt
 from .._transport.wire import GENERATION, JSON_TYPE, OCTETS, Call, Request, Response, json_request, with_body
 from .._values.hostmem import parse_bytes
 from ..errors import ArgumentError, ProtocolError

@@ -36,7 +36,7 @@ BEATS = 3  # heartbeats within a lease: two may get lost
 log = logging.getLogger("gpurest.session")
 T = TypeVar("T")
 _CHANGED = ("session_not_found", "generation_changed")  # codes: it has ended, or is not the one that it was
-_KEPT = ("move", "shutdown", "periodic")  # what a session was made from that has the objects of before
+_KEPT = ("move", "shutdown")  # what a session was made from that has all of before; what came after a periodic snapshot is lost
 
 # Of this thread or task, innermost last. Tuples, so that tasks that inherit them do not see each other's changes.
 _batches: contextvars.ContextVar[Tuple[Batch, ...]] = contextvars.ContextVar("gpurest_batches", default=())
@@ -111,6 +111,11 @@ class SessionState(Unpicklable):
     def _made_with(self, info: Mapping[str, Any]) -> bool:
         """It is the session that this object stands for, perhaps reset since."""
         return bool(info.get("created_at") == self._stands_for.get("created_at"))
+
+    @property
+    def _named(self) -> bool:
+        """By a client, so that others may use the name for another session. The service's own ids have capitals."""
+        return self.id == self.id.lower()
 
     def _described(self, info: Mapping[str, Any]) -> None:
         """By what is in force now."""
@@ -224,7 +229,10 @@ class SessionState(Unpicklable):
             return False  # what was told before remains
         if self._goes_on(info):
             return True
-        if self._made_with(info):
+        if (info.get("restored") or {}).get("from") == "periodic":
+            error.message = f"{self._place()} was restored as of {info['restored']['taken_at']}: what came later is lost"
+            error.hint = "session.reset() goes on with it as it is now"
+        elif self._made_with(info):
             error.message = f"{self._place()} was reset by somebody else: what was in it is lost"
             error.hint = "session.reset() goes on with it as it is now"
         else:
@@ -440,8 +448,10 @@ class SessionState(Unpicklable):
             return (yield call)  # type: ignore[no-any-return]
         except GpurestError:
             raise
-        except BaseException:
-            if call.request.body_bytes <= ASKED_AGAIN_BYTES_MAX:
+        except GeneratorExit:
+            raise
+        except BaseException as error:
+            if call.request.body_bytes <= ASKED_AGAIN_BYTES_MAX and not hasattr(error, "unsent"):
                 try:
                     self._jobs_left.append((generation, (yield call)["id"]))
                 except GpurestError:
@@ -494,7 +504,7 @@ class SessionState(Unpicklable):
             except GpurestError as error:
                 if error.code not in _CHANGED:
                     raise
-                again = yield from self._explaining(error)
+                again = (yield from self._explaining(error)) and not self._named  # what was restored under a name may be somebody else's
 
     # ---- what is made ----
 

@@ -151,9 +151,12 @@ class Connection:
     def later(self, request: Request) -> Optional[Response]:
         """The answer to a request that was interrupted at the stages SENDING or AWAITED; None: it was not sent. Another request goes behind it. If the answer
         to that comes first, nothing was sent; or an interrupt has come between the bytes' arrival and their being kept."""
-        unsure = self.stage == SENDING and not self._marks
+        if self._marks and self.stage == TAKEN:
+            raise self._broken(request, None)
+        unsure, path = self.stage == SENDING and not self._marks, self._path
         self._marks.append(secrets.token_hex(8))
         self._send(Request("GET", "/livez", {"X-Request-Id": self._marks[-1]}), None)
+        self._path = path
         answer = self._whole_answer(request, True)
         if answer.headers.get("x-request-id") not in self._marks:
             return answer

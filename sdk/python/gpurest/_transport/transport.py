@@ -221,6 +221,7 @@ class Transport(TransportBase):
         with self._lock:
             self.requests_sent += 1
             if connection.reusable and not self._closed and len(self._free) < POOLED_MAX:
+                connection.stage = UNSENT
                 self._free.append(connection)
                 return
         if not connection.left:
@@ -240,11 +241,12 @@ class Transport(TransportBase):
 
     def _see_off(self) -> None:
         """A kernel, or whatever takes longer, is in its place on the device by then, and not waited for."""
-        with self._lock:
-            left, self._left = self._left, []
         until = time.monotonic() + LEFT_S
+        left = tuple(self._left)  # others that come meanwhile wait for them, too
         for connection in left:
             connection.see_off(max(0.0, until - time.monotonic()))
+        with self._lock:
+            self._left = [one for one in self._left if one not in left]
 
     def close(self) -> None:
         """Closes what is in the pool; threads that are in a request finish it."""
@@ -252,7 +254,7 @@ class Transport(TransportBase):
             return
         with self._lock:
             self._closed = True
-            free, self._free = self._free, []
+            free, self._free, self._left = [*self._free, *self._left], [], []
         for connection in free:
             connection.close()
         for moved in tuple(self._moves.values()):
@@ -320,11 +322,21 @@ class Transport(TransportBase):
                       known: List[Any]) -> Response:
         """`known`: how an attempt ended that was made already."""
         counted = Counted(progress) if progress else None
+        doubtful = False  # an attempt was sent, and nobody knows what became of it
 
         def step(pause: Optional[float]) -> Optional[Response]:
-            if pause is None:
-                return _ended(known.pop()) if known else self._once(request, into, counted, cancel)
-            time.sleep(pause)
+            nonlocal doubtful
+            try:
+                if pause is None:
+                    return _ended(known.pop()) if known else self._once(request, into, counted, cancel)
+                time.sleep(pause)
+            except (ConnectionError_, TimeoutError_) as error:
+                doubtful = doubtful or not hasattr(error, "unsent")
+                raise
+            except BaseException as error:
+                if doubtful:
+                    forget_interrupt(error)
+                raise
             if counted:
                 counted.rewind()
             return None
@@ -354,9 +366,16 @@ class Transport(TransportBase):
         finally:
             self._give(connection)
         if started is not None:
-            for observer in tuple(self.observers):
-                observer(request, response, time.perf_counter() - started)
+            self._observed(request, response, time.perf_counter() - started)
         return response
+
+    def _observed(self, request: Request, response: Response, seconds: float) -> None:
+        try:
+            for observer in tuple(self.observers):
+                observer(request, response, seconds)
+        except BaseException as error:
+            forget_interrupt(error)  # of a request of its own
+            raise
 
     def _confirm(self, moved: Moved[Any]) -> Optional[Response]:
         """Before the first request there; a refusal is the answer of that."""
@@ -441,6 +460,14 @@ class Unanswered:
     def close(self) -> None:
         """Gives the request up."""
         self._connection.close()
+
+
+def forget_interrupt(error: BaseException) -> None:
+    """What it tells of a request that was interrupted is not true of the one that it reaches now."""
+    error.__dict__.pop("unsent", None)
+    later = error.__dict__.pop("unanswered", None)
+    if later is not None:
+        later.close()
 
 
 def _ended(outcome: Any) -> Response:

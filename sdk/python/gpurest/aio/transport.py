@@ -180,6 +180,7 @@ class AsyncTransport(TransportBase):
 
     _free: List[AsyncConnection]
     _left: Tuple[AsyncConnection, ...] = ()  # of requests that were cancelled
+    _leaving: Optional[asyncio.Future[None]] = None
 
     async def close(self) -> None:
         """Closes all connections."""
@@ -193,15 +194,23 @@ class AsyncTransport(TransportBase):
 
     async def _take(self) -> AsyncConnection:
         self._check()
-        if self._left:  # what a request has begun comes before those after it
-            left, self._left = self._left, ()
-            await asyncio.gather(*(one.see_off(LEFT_S) for one in left))
+        if self._left:  # what a request has begun comes before those after it, of all tasks
+            self._leaving = self._leaving or asyncio.ensure_future(self._see_off())
+            await asyncio.shield(self._leaving)
         while self._free:
             connection = self._free.pop()
             if time.monotonic() - connection.used_at < IDLE_CONNECTION_S and not connection.stale:
                 return connection
             connection.close()
         return await self._connect(self._lives)
+
+    async def _see_off(self) -> None:
+        left = self._left
+        try:
+            await asyncio.gather(*(one.see_off(LEFT_S) for one in left))
+        finally:
+            self._left = tuple(one for one in self._left if one not in left)
+            self._leaving = None
 
     async def _connect(self, lives: Optional[Lives]) -> AsyncConnection:
         reader, writer = await self._open()

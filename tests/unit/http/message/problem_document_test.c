@@ -182,6 +182,21 @@ Test(problem_document, says_when_to_come_again)
     drop();
 }
 
+/* A client that sends it again would have it done twice. */
+Test(problem_document, what_was_done_is_not_to_be_sent_again)
+{
+    struct problem why;
+
+    problem_set(&why, STATUS_OUT_OF_MEMORY, "x");
+    cr_assert(json_bool(json_member(make(&why), "retryable")));
+    cr_assert_not_null(header("Retry-After"));
+    drop();
+    why.was_done = true;
+    cr_assert_not(json_bool(json_member(make(&why), "retryable")));
+    cr_assert_null(header("Retry-After"));
+    drop();
+}
+
 Test(problem_document, a_failure_without_a_failure_is_internal)
 {
     struct problem why = {0};

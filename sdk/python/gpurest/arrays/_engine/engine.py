@@ -292,7 +292,9 @@ class Engine:
             if not within:
                 self.unfinished = None
         except BaseException as error:
-            if not isinstance(error, Exception) and not within and self._comes_later(flush, dead, sent, error):
+            if within:
+                requests.forget_interrupt(error)  # of this one, which the outer one must not take for its own
+            elif not isinstance(error, Exception) and self._comes_later(flush, dead, sent, error):
                 raise
             if flush is None:
                 self._let_go(dead)
@@ -316,7 +318,7 @@ class Engine:
             self.unfinished = None
             return True
         assert flush is not None
-        flush.unanswered = getattr(error, "unanswered", None)
+        flush.unanswered = error.__dict__.pop("unanswered", None)
         return flush.unanswered is not None
 
     def _structure(self, nodes: Sequence[Node], reads: Sequence[Load]) -> Structure:
