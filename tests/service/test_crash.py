@@ -8,7 +8,7 @@ import time
 import pytest
 
 from conftest import VADD
-from service_under_test import Service, is_sanitized
+from service_under_test import Service, is_sanitized, until
 
 HEAD = re.compile(r"^time=\S+Z level=critical role=(\S+) pid=(\d+) category=(\S+) message=\"(\S+) crashed: (SIG\w+) (.*)\"$", re.M)
 FRAME = re.compile(r"^time=\S+Z level=critical role=\S+ pid=(\d+) category=\S+ message=\"frame (\d+): (\S+\+0x[0-9a-f]+|0x[0-9a-f]+)\"$", re.M)
@@ -56,6 +56,14 @@ def by_argument(service, argument):
             return found
         time.sleep(0.02)
     raise AssertionError(argument)
+
+
+def has_ended(pid):
+    """Whether or not its parent has seen it."""
+    try:
+        return not pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return True
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
@@ -113,6 +121,7 @@ def test_a_compiler_that_waits(start):
     (pid,) = by_argument(service, b"compile-worker")
     role, category, own, name, rest = crash(service, pid)
     assert (role, category, own, name) == ("compile-worker", "compile", "compile-worker", "SIGSEGV") and "doing: " in rest
+    until(lambda: has_ended(pid), "the compiler does not end")  # it tells of that before
     client = service.client_in("s")
     assert client.put_cuda("/v1/sessions/s/modules/m", VADD).status == 201
     client.close()
