@@ -53,6 +53,18 @@ def service():
 
 
 @pytest.fixture
+def fake():
+    """A FakeServer that knows SAXPY of sources.py."""
+    with testing.FakeServer() as server:
+        @server.kernel("saxpy")
+        def saxpy(launch, a, x, y, n):
+            for at in range(n):
+                y[at] = a * x[at] + y[at]
+
+        yield server
+
+
+@pytest.fixture
 def cached(tmp_path):
     """A service whose cache of compiled code is its own, for tests that look at it or empty it: that of the others may be one for all of them."""
     if testing.find_executable() is None:

@@ -11,23 +11,12 @@ import pytest
 
 import gpurest
 from conftest import settles
-from gpurest import errors, testing
+from gpurest import errors
 from sources import SAXPY
 
 WAIT_S = 60
 MB = 1_000_000
 LONG_BYTES = 128 << 20  # more than the staging memory of the tests' service and the buffers of a socket hold
-
-
-@pytest.fixture
-def fake():
-    with testing.FakeServer() as server:
-        @server.kernel("saxpy")
-        def saxpy(launch, a, x, y, n):
-            for at in range(n):
-                y[at] = a * x[at] + y[at]
-
-        yield server
 
 
 @pytest.fixture(params=["fake", "gpurestd"])

@@ -171,8 +171,8 @@ def test_a_service_that_does_not_close_is_not_waited_for(monkeypatch):
         client.close()
 
 
-def test_an_update_that_nobody_could_send_is_sent_later_and_once(updated, interrupt):
-    """Interrupted twice before it is known whether it was sent, it is lost rather than done twice."""
+def test_an_update_that_may_have_been_sent_is_lost_rather_than_done_twice(updated, interrupt):
+    """Interrupted again before it is known whether it was."""
     x, _ = updated
     x += 1
     interrupt("_put")

@@ -10,17 +10,6 @@ from gpurest.aio import AsyncClient
 from sources import SAXPY
 
 
-@pytest.fixture
-def fake():
-    with testing.FakeServer() as server:
-        @server.kernel("saxpy")
-        def saxpy(launch, a, x, y, n):
-            for at in range(n):
-                y[at] = a * x[at] + y[at]
-
-        yield server
-
-
 @pytest.fixture(params=["fake", "gpurestd"])
 def url(request):
     return request.getfixturevalue("fake").url if request.param == "fake" else request.getfixturevalue("service").url
@@ -38,6 +27,16 @@ def two(url):
 
 def end(client, name):
     client.request("DELETE", f"/v1/sessions/{name}")
+
+
+def taken(client, how):
+    """The session "replaced" as somebody else has it, who has made it anew or reset it."""
+    if how == "replaced":
+        end(client, "replaced")
+    theirs = client.session("replaced")
+    if how == "reset":
+        theirs.reset()
+    return theirs
 
 
 def floats(*values):
@@ -76,11 +75,7 @@ def test_each_use_says_so_and_does_nothing(two, first, how):
         saxpy = mine.module(SAXPY)["saxpy"]
         saxpy(1, 2, (1.0, x, x, 2))
         mine_uses = uses(mine, x, saxpy, program_of(mine, x))
-        if how == "replaced":
-            end(b, "replaced")
-        theirs = b.session("replaced")
-        if how == "reset":
-            theirs.reset()
+        theirs = taken(b, how)
         y = theirs.buffer(floats(5, 6))
         program_of(theirs, y)
         before = b.request("GET", "/v1/sessions/replaced").json()
@@ -103,11 +98,7 @@ def test_each_use_says_so_and_does_nothing(two, first, how):
 def test_leaving_it_unnoticed_deletes_nothing(two, how):
     a, b = two
     with a.session("replaced") as mine:
-        if how == "replaced":
-            end(b, "replaced")
-        theirs = b.session("replaced")
-        if how == "reset":
-            theirs.reset()
+        theirs = taken(b, how)
         y = theirs.buffer(floats(5, 6))
     assert mine.closed and list(y.get()) == [5, 6]
 
